@@ -1,0 +1,32 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: build demo test bench lint format clean
+
+build: $(BIN)/shiv
+	$(BIN)/python build.py
+
+demo: build
+	$(BIN)/python tests/demo.py dist/termsprawlctl
+
+test: build
+	$(BIN)/python -m pytest
+
+bench: build
+	$(BIN)/python tests/bench.py dist/termsprawlctl
+
+lint: $(BIN)/shiv
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+format: $(BIN)/shiv
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis dist/termsprawlctl
+
+# Made from pyproject.toml's list alone, so that no packaging backend has to be fetched for it.
+$(BIN)/shiv: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@

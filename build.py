@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Build dist/termsprawlctl: one executable zipapp that runs from where it lies.
+
+Written with shiv's builder functions, but without shiv's bootstrap: that one unpacks
+the archive into HOME at the first start, and ours has to run where HOME is read-only.
+
+The same sources and the same Python give the same bytes, wherever the checkout lies:
+entries are sorted, carry one fixed time and mode, and the compiled modules name
+themselves by their path inside the archive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from shiv.builder import write_file_prefix, write_to_zipapp
+
+ROOT = Path(__file__).resolve().parent
+PACKAGE = "termsprawlctl"
+# The earliest time that a zip entry can carry.
+ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
+# Python isolated (-I: no PYTHON* variable, no user site, no current directory), without
+# site hooks (-S, most of a bare start) and writing no bytecode (-B). What follows in the
+# file is the archive, which the shell never reads. shiv's builder takes 128 characters.
+INTERPRETER = """\
+/bin/sh
+type python3 >/dev/null 2>&1||{ echo "$0: needs python3, 3.9 or newer">&2;exit 127;}
+exec python3 -ISB "$0" "$@\""""
+MAIN = f"from {PACKAGE}.__main__ import main\nmain()\n"
+# Packages of long-running commands stay source only: compiling them at each start costs
+# less than they take to start working, and bytecode doubles their size.
+SOURCE_ONLY = ("agents", "host", "tui")
+# Run with a fixed hash seed in a fresh interpreter: the order of constants in a compiled
+# module depends on both. Unchecked: the archive's entries all carry the same time anyway.
+COMPILER = """
+import importlib._bootstrap_external as machinery, importlib.util, marshal, os, sys
+source, name, target = sys.argv[1:]
+data = open(source, "rb").read()
+code = compile(data, name, "exec", dont_inherit=True, optimize=2)
+pyc = machinery._code_to_hash_pyc(code, importlib.util.source_hash(data), checked=False)
+open(target, "wb").write(pyc)
+"""
+
+
+def entries() -> dict[str, bytes]:
+    """Archive name to content, for everything that the running program reads."""
+    found = {"__main__.py": MAIN.encode()}
+    for path in sorted((ROOT / PACKAGE).rglob("*")):
+        if path.suffix in (".py", ".md") and "__pycache__" not in path.parts:
+            found[path.relative_to(ROOT).as_posix()] = path.read_bytes()
+    return found
+
+
+def compiled(sources: dict[str, bytes]) -> dict[str, bytes]:
+    """Bytecode for this Python beside the sources, which other Pythons fall back to."""
+    results = {}
+    environment = {"PYTHONHASHSEED": "0", "PATH": os.environ.get("PATH", os.defpath)}
+    with tempfile.TemporaryDirectory() as scratch:
+        source, target = Path(scratch, "module.py"), Path(scratch, "module.pyc")
+        for name, data in sources.items():
+            if name.endswith(".py") and not name.startswith(tuple(f"{PACKAGE}/{part}/" for part in SOURCE_ONLY)):
+                source.write_bytes(data)
+                command = [sys.executable, "-s", "-S", "-c", COMPILER, str(source), name, str(target)]
+                subprocess.run(command, env=environment, check=True)
+                results[name + "c"] = target.read_bytes()
+    return results
+
+
+def build(target: Path) -> None:
+    """Write the archive; the file at target is replaced only when the new one is whole."""
+    sources = entries()
+    contents = {**sources, **compiled(sources)}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write_file_prefix(stream, INTERPRETER)
+            with zipfile.ZipFile(stream, "w", compresslevel=9) as archive:
+                for name in sorted(contents):
+                    write_to_zipapp(archive, name, contents[name], ENTRY_TIME, zipfile.ZIP_DEFLATED)
+        os.chmod(scratch, 0o755)
+        os.replace(scratch, target)
+    except BaseException:
+        os.unlink(scratch)
+        raise
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Build the single executable file.")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist" / PACKAGE)
+    target = parser.parse_args().output
+    build(target)
+    print(f"built {target} ({target.stat().st_size / 1024:.1f} KiB)")
+
+
+if __name__ == "__main__":
+    main()

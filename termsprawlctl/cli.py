@@ -1,0 +1,152 @@
+"""The command line: which commands there are, and the way from argv to an exit status.
+
+Nothing of a command is imported before it is chosen: start-up time is a feature.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from . import __version__, console
+from .errors import INTERRUPTED, OK, CommandLineError, CtlError
+
+PROGRAM = "termsprawlctl"
+
+# name: (form in the usage line, one line of help). The module is commands/<name>.py.
+COMMANDS = {
+    "doctor": ("doctor", "check the connection to the app (session_info)"),
+    "call": ("call OPERATION [JSON_ARGS]", "run one operation and print its result"),
+    "mcp": ("mcp", "serve the operations to an MCP client over stdio"),
+    "tools": ("tools [OPERATION]", "list the operations and their arguments"),
+    "guide": ("guide [TOPIC]", "print a guide for agents"),
+    "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
+}
+
+USAGE = f"Usage: {PROGRAM} " + " | ".join(form for form, _ in COMMANDS.values()) + " [--session PATH]"
+
+EPILOG = """\
+examples:
+  termsprawlctl doctor
+  termsprawlctl call terminal_read '{"nodeId": "n-1"}'
+  termsprawlctl call terminal_submit nodeId=n-1 command='make test'
+  eval "$(termsprawlctl host start)"
+
+`termsprawlctl COMMAND --help` explains a command. --session PATH may stand anywhere
+and wins over TERMSPRAWL_SESSION_FILE.
+exit status: 0 success, 1 the tool said no, 2 nothing was called, 130 interrupted
+"""
+
+
+class _Exit(Exception):
+    """argparse wants to end with this status; help and version are printed already."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that writes UTF-8 and raises instead of exiting."""
+
+    def __init__(self, **options) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("allow_abbrev", False)
+        super().__init__(**options)
+
+    def error(self, message: str):
+        usage = self.format_usage().strip()
+        raise CommandLineError(f"Usage:{usage[len('usage:'):]}\n{self.prog}: {message}.", f"See {self.prog} --help.")
+
+    def exit(self, status: int = 0, message: str | None = None):
+        raise _Exit(status)
+
+    def _print_message(self, message: str, file=None) -> None:
+        if message:
+            console.out(message)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line; returns the exit status and never raises."""
+    console.reserve_standard_descriptors()
+    try:
+        return _run([console.argument_text(word) for word in (sys.argv[1:] if argv is None else argv)])
+    except _Exit as wish:
+        return wish.status
+    except CtlError as error:
+        console.err(f"{PROGRAM}: {error}" if error.named else str(error))
+        return error.exit_status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def command_parser(name: str) -> Parser:
+    """The parser of one command, as its module declares it."""
+    parser = Parser(prog=f"{PROGRAM} {name}", description=COMMANDS[name][1][:1].upper() + COMMANDS[name][1][1:] + ".")
+    _add_common(parser)
+    _module(name).configure(parser)
+    return parser
+
+
+def _run(words: list[str]) -> int:
+    words, session = take_session(words)
+    if not words or words[0] not in COMMANDS:
+        return _without_command(words)
+    name = words[0]
+    parser = command_parser(name)
+    # Intermixed: options may stand between the words of a command, as people type them.
+    parse = parser.parse_args if parser._subparsers else parser.parse_intermixed_args
+    args = parse(words[1:])
+    args.session = session
+    return _module(name).run(args)
+
+
+def take_session(words: list[str]) -> tuple[list[str], str | None]:
+    """Split `--session PATH` off, wherever it stands before a `--`; the last one wins.
+
+    Raises CommandLineError when the path is missing.
+    """
+    rest: list[str] = []
+    session = None
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if word == "--":
+            rest += words[position:]
+            break
+        if word == "--session":
+            if position + 1 == len(words):
+                raise CommandLineError(f"{USAGE}\n{PROGRAM}: --session needs a path.")
+            session = words[position + 1]
+            position += 1
+        elif word.startswith("--session="):
+            session = word[len("--session=") :]
+        else:
+            rest.append(word)
+        position += 1
+    return rest, session
+
+
+def _without_command(words: list[str]) -> int:
+    lines = [f"  {name:<10}{summary}" for name, (_, summary) in COMMANDS.items()]
+    parser = Parser(
+        prog=PROGRAM,
+        usage=USAGE[len("Usage: ") :],
+        description="Talk to a running terminal app through one file.\n\ncommands:\n" + "\n".join(lines),
+        epilog=EPILOG,
+    )
+    _add_common(parser)
+    if words and words[0] in ("-h", "--help", "--version"):
+        parser.parse_args(words[:1])
+        return OK
+    what = f"unknown command {words[0]!r}" if words else "a command is missing"
+    raise CommandLineError(f"{USAGE}\n{PROGRAM}: {what}.", f"See {PROGRAM} --help.")
+
+
+def _add_common(parser: Parser) -> None:
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+
+
+def _module(name: str):
+    return importlib.import_module(f".commands.{name}", __package__)

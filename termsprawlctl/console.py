@@ -1,0 +1,105 @@
+"""Standard input, output and error of the process, as bytes: the edge to the shell.
+
+Independent of the locale: everything that goes out is UTF-8. A reader that went
+away (`| head -1`) is not an error; a full disk is.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from .errors import CtlError
+from .jsontext import encode
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+def reserve_standard_descriptors() -> None:
+    """Open /dev/null on any of 0, 1, 2 that the parent closed.
+
+    Otherwise the next socket or file would get that number, and output meant
+    for the user would be written into it.
+    """
+    for descriptor in (STDIN, STDOUT, STDERR):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+
+
+def out(text: str) -> None:
+    """Write text to standard output, whole; silent when nobody reads any more.
+
+    Raises CtlError when it could not be written for another reason.
+    """
+    out_bytes(encode(text))
+
+
+def out_bytes(data: bytes) -> None:
+    """Like out(), for bytes."""
+    try:
+        _write_all(STDOUT, data)
+    except BrokenPipeError:
+        return
+    except OSError as error:
+        raise CtlError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def err(text: str) -> None:
+    """Write one message line to standard error; never fails."""
+    try:
+        _write_all(STDERR, encode(text if text.endswith("\n") else text + "\n"))
+    except OSError:
+        return
+
+
+def read_input(max_bytes: int) -> bytes:
+    """All of standard input, at most max_bytes; raises CtlError beyond that."""
+    chunks = []
+    size = 0
+    while True:
+        try:
+            chunk = os.read(STDIN, 65536)
+        except BlockingIOError:
+            select.select([STDIN], [], [])
+            continue
+        except OSError as error:
+            raise CtlError(f"cannot read standard input: {error.strerror}") from None
+        if not chunk:
+            return b"".join(chunks)
+        size += len(chunk)
+        if size > max_bytes:
+            raise CtlError(f"standard input holds more than {max_bytes} bytes")
+        chunks.append(chunk)
+
+
+def argument_text(argument: str) -> str:
+    """A command-line argument as UTF-8, whatever the locale made of it.
+
+    Agents and scripts write UTF-8 even where the locale says otherwise; bytes
+    that are not UTF-8 are taken as the locale reads them. An argument that is
+    neither keeps its surrogate escapes (see is_text).
+    """
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except (UnicodeDecodeError, UnicodeEncodeError):
+        return argument
+
+
+def is_text(argument: str) -> bool:
+    """Whether the argument is valid text, free of undecodable bytes."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:
+            # A parent may have made the pipe non-blocking for itself.
+            select.select([], [descriptor], [])

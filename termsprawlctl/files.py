@@ -1,0 +1,86 @@
+"""Private files: bounded reads of regular files, atomic 0600 writes, 0700 directories."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+# Every file that this program reads whole is a few hundred bytes; the cap keeps a
+# path that names something else (a log, a device) from filling memory.
+MAX_SMALL_FILE_BYTES = 1 << 20
+
+
+def read_small(path: str, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
+    """The bytes of a regular file.
+
+    Never blocks on a fifo or a device. Raises OSError with a filled-in strerror,
+    also where the path is no regular file or the file is larger than max_bytes.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise OSError(0, "it is a directory", path)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(0, "not a regular file", path)
+        chunks = []
+        left = max_bytes + 1
+        while left > 0:
+            chunk = os.read(descriptor, min(left, 65536))
+            if not chunk:
+                break
+            chunks.append(chunk)
+            left -= len(chunk)
+        if left <= 0:
+            raise OSError(0, f"larger than {max_bytes} bytes", path)
+        return b"".join(chunks)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomically(path: str, data: bytes, mode: int = FILE_MODE) -> None:
+    """Replace the file at path in one step: readers see the old or the new bytes, whole.
+
+    Raises OSError; the old file is then as it was and no temporary file is left.
+    """
+    directory, name = os.path.split(path)
+    temporary = os.path.join(directory, f".{name}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        remove_quietly(temporary)
+        raise
+
+
+def private_directory(path: str) -> str:
+    """Make the directory (and its parents) 0700 if it is missing; return the path.
+
+    Raises OSError when it cannot be made, is no directory, or belongs to
+    another user. An own directory that others may enter is narrowed to 0700.
+    """
+    os.makedirs(path, mode=DIRECTORY_MODE, exist_ok=True)
+    status = os.stat(path)
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        raise OSError(0, "it belongs to another user", path)
+    if stat.S_IMODE(status.st_mode) != DIRECTORY_MODE:
+        os.chmod(path, DIRECTORY_MODE)
+    return path
+
+
+def remove_quietly(path: str) -> None:
+    """Remove a file that may be gone already."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return

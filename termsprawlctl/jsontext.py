@@ -1,0 +1,82 @@
+"""Strict JSON in, clean UTF-8 out: the one place where JSON text is read or written.
+
+Pure functions. Stricter than `json` where it is lax (NaN, Infinity, numbers that
+overflow to infinity), and bounded where it would run out of stack.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+# Python's indenting encoder needs a frame a level and its stack ends at 1,000
+# frames; no message that these programs exchange nests deeper than a dozen.
+MAX_DEPTH = 500
+
+
+def loads(text: str | bytes) -> object:
+    """Parse one JSON value; bytes have to be UTF-8, a leading BOM is skipped.
+
+    Raises ValueError with a short reason (never with the text itself, which may
+    hold a secret) for anything that is not strict JSON, or is nested deeper than
+    MAX_DEPTH.
+    """
+    if isinstance(text, (bytes, bytearray)):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    if text.startswith("\ufeff"):
+        text = text[1:]
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not _within_depth(value):
+        raise ValueError("nested too deep")
+    return value
+
+
+def pretty(value: object) -> str:
+    """For people: 2-space indent, non-ASCII characters as they are."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def compact(value: object) -> str:
+    """For machines: no white space, non-ASCII characters as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def encode(text: str) -> bytes:
+    """UTF-8, with each lone surrogate (legal in a JSON escape only) as U+FFFD."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _within_depth(value: object) -> bool:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return True
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
+    return not level

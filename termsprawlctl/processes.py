@@ -1,0 +1,54 @@
+"""Child processes: always with a closed stdin and a deadline, or fully on their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from .errors import CtlError
+
+
+class Completed:
+    """What a child left: status (negative: the signal that killed it) and both outputs as bytes."""
+
+    __slots__ = ("status", "stderr", "stdout")
+
+    def __init__(self, status: int, stdout: bytes, stderr: bytes) -> None:
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+def run(argv: list[str], *, stdin: bytes = b"", timeout_s: float, environment=None, cwd: str | None = None) -> Completed:
+    """Run a child to its end; `stdin` is all that it can read.
+
+    Raises CtlError when it cannot be started or takes longer than timeout_s
+    (it is then killed).
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - an argv list, never a shell
+            argv, input=stdin, capture_output=True, timeout=timeout_s, env=environment, cwd=cwd, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CtlError(f"{argv[0]} did not finish within {timeout_s:g} s.") from None
+    except OSError as error:
+        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
+    return Completed(done.returncode, done.stdout, done.stderr)
+
+
+def spawn_detached(argv: list[str], *, environment=None, cwd: str | None = None, **streams) -> subprocess.Popen:
+    """Start a process in a session of its own that outlives this one.
+
+    stdin, stdout and stderr are /dev/null unless `streams` says otherwise.
+    Raises OSError when it cannot be started.
+    """
+    wiring = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **streams}
+    return subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+        argv, env=environment, cwd=cwd, start_new_session=True, close_fds=True, **wiring
+    )
+
+
+def environment_without(*prefixes: str, base=None) -> dict[str, str]:
+    """A copy of the environment without the variables whose names start with one of the prefixes."""
+    source = os.environ if base is None else base
+    return {name: value for name, value in source.items() if not name.startswith(prefixes)}

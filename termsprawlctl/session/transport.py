@@ -1,0 +1,231 @@
+"""One call to the app over loopback HTTP: POST JSON, get a ToolResult.
+
+A ToolResult is `{"ok": true, "value": ...}` or `{"ok": false, "error": "..."}`.
+Never raises, never retries: after a broken exchange nobody knows whether a
+mutation ran. No proxy variable is honoured and no redirect followed, so the token
+stays on this machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import selectors
+import socket
+import sys
+
+from .. import jsontext
+from ..deadline import Deadline, DeadlineReader
+from .discovery import Target, Unavailable, locate
+
+# http.client imports ssl where it finds it, and that is more than half of its
+# import time; loopback HTTP never needs it.
+_ssl = sys.modules.get("ssl")
+sys.modules["ssl"] = None  # type: ignore[assignment]
+try:
+    import http.client as http_client
+finally:
+    if _ssl is None:
+        del sys.modules["ssl"]
+    else:
+        sys.modules["ssl"] = _ssl
+
+HOST = "127.0.0.1"
+DEADLINE_S = 45.0  # the contract's, for the whole exchange
+# The largest honest answer is a screenshot of a few megabytes.
+MAX_ANSWER_BYTES = 64 << 20
+_CHUNK_BYTES = 65536
+# Scrubbing needs a token that no ordinary text contains; real ones have 64 digits.
+_MIN_SCRUBBED_TOKEN = 16
+
+
+def call(
+    session_path: str,
+    operation: str | None = None,
+    args: object = None,
+    *,
+    deadline_s: float = DEADLINE_S,
+) -> dict:
+    """Run one operation; every failure to get an answer is an `ok: false` result, too.
+
+    `operation` is left out of the request when it is None; `args` is any JSON value.
+    `deadline_s` bounds the whole exchange, in seconds.
+    """
+    body: dict = {} if operation is None else {"operation": operation}
+    body["args"] = {} if args is None else args
+    try:
+        request = json.dumps(body, allow_nan=False).encode("ascii")
+        target = locate(session_path)
+        return _tool_result(_exchange(target, request, Deadline(deadline_s)), target.token)
+    except Unavailable as reason:
+        return _unavailable(str(reason))
+    except Exception as fault:  # noqa: BLE001 - the contract: a call never raises
+        # The text of a foreign exception may quote what was sent.
+        return _unavailable(f"internal error ({type(fault).__name__})")
+
+
+def _unavailable(reason: str) -> dict:
+    return {
+        "ok": False,
+        "error": f"Tool connection unavailable: {reason}. Check that termsprawl is running. "
+        "Mutations are not automatically retried.",
+    }
+
+
+def _tool_result(answer: bytes, token: str) -> dict:
+    if len(token) >= _MIN_SCRUBBED_TOKEN:
+        answer = answer.replace(token.encode("ascii"), b"[token removed]")
+    try:
+        result = jsontext.loads(answer)
+    except ValueError as error:
+        raise Unavailable(f"the answer is not JSON ({error})") from None
+    if isinstance(result, dict):
+        if result.get("ok") is True or (result.get("ok") is False and isinstance(result.get("error"), str)):
+            return result
+    raise Unavailable("the answer is not a tool result")
+
+
+def _exchange(target: Target, request: bytes, deadline: Deadline) -> bytes:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        _connect(sock, target, deadline)
+        connection = http_client.HTTPConnection(HOST, target.port)
+        connection.sock = _ExchangeSocket(sock, deadline)
+        connection.request(
+            "POST",
+            target.request_target,
+            body=request,
+            headers={
+                "authorization": f"Bearer {target.token}",
+                "content-type": "application/json",
+                "connection": "close",
+            },
+        )
+        response = connection.getresponse()
+        if 300 <= response.status <= 399:
+            raise Unavailable(f"the server answered with a redirect ({response.status}), and none is followed")
+        return _read_body(response)
+    except Unavailable:
+        raise
+    except TimeoutError:
+        raise Unavailable(f"no complete answer within {deadline.seconds:g} s") from None
+    except http_client.IncompleteRead:
+        raise Unavailable("the answer was cut short") from None
+    except http_client.RemoteDisconnected:
+        raise Unavailable("the server closed the connection without an answer") from None
+    except http_client.HTTPException:
+        raise Unavailable("the answer is not HTTP") from None
+    except OSError as error:
+        raise Unavailable(f"the connection broke ({_describe(error)})") from None
+    except ValueError:
+        # http.client's own word for a broken chunk size, among others.
+        raise Unavailable("the answer is not HTTP") from None
+    finally:
+        sock.close()
+
+
+def _connect(sock: socket.socket, target: Target, deadline: Deadline) -> None:
+    sock.settimeout(deadline.left_s())
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    where = f"{HOST}:{target.port}"
+    try:
+        sock.connect((HOST, target.port))
+    except socket.timeout:
+        raise TimeoutError from None
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.EACCES):
+            raise Unavailable(
+                f"this process may not connect to {where} ({_describe(error)}): a sandbox blocks loopback; "
+                "run this command outside the sandbox, or allow it loopback network access"
+            ) from None
+        if error.errno == errno.ECONNREFUSED:
+            raise Unavailable(_nobody_listens(where, target)) from None
+        raise Unavailable(f"cannot connect to {where} ({_describe(error)})") from None
+    # A free port in the ephemeral range can be given to the connecting socket
+    # itself, which then talks to itself.
+    if sock.getsockname() == sock.getpeername():
+        raise Unavailable(_nobody_listens(where, target))
+
+
+def _nobody_listens(where: str, target: Target) -> str:
+    return f"nothing listens on {where} (connection refused), so {target.endpoint_file} is out of date"
+
+
+def _describe(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else type(error).__name__
+
+
+def _read_body(response) -> bytes:
+    too_large = Unavailable(f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB")
+    if response.length is not None and not response.chunked:
+        if response.length > MAX_ANSWER_BYTES:
+            raise too_large
+        return response.read()  # unlike read(n), says when the body is cut short
+    chunks = []
+    size = 0
+    while True:
+        chunk = response.read(_CHUNK_BYTES)
+        if not chunk:
+            return b"".join(chunks)
+        size += len(chunk)
+        if size > MAX_ANSWER_BYTES:
+            raise too_large
+        chunks.append(chunk)
+
+
+class _ExchangeSocket:
+    """What http.client needs of a socket, under one deadline for sending and receiving.
+
+    Stops sending as soon as an answer is there: a server may refuse a large body
+    and close without reading it, and its answer must not be lost over that.
+    """
+
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+        self._sock = sock
+        self._deadline = deadline
+        self._answered = False
+
+    def makefile(self, _mode: str):
+        return io.BufferedReader(DeadlineReader(self._sock, self._deadline), _CHUNK_BYTES)
+
+    def close(self) -> None:
+        """http.client closes before it reads a `connection: close` body; the caller closes."""
+
+    def sendall(self, data: bytes) -> None:
+        if self._answered:
+            return
+        self._sock.setblocking(False)
+        view = memoryview(data)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._sock, selectors.EVENT_READ | selectors.EVENT_WRITE)
+            while view:
+                ready = self._wait(selector)
+                if ready & selectors.EVENT_READ and self._answer_has_begun():
+                    self._answered = True
+                    return
+                if ready & selectors.EVENT_READ:
+                    # Only an interim answer (1xx): it stays readable, so stop looking.
+                    selector.modify(self._sock, selectors.EVENT_WRITE)
+                if ready & selectors.EVENT_WRITE:
+                    try:
+                        view = view[self._sock.send(view) :]
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        self._answered = True  # or nothing; reading will tell
+                        return
+
+    def _wait(self, selector) -> int:
+        events = selector.select(self._deadline.left_s())
+        return events[0][1] if events else 0
+
+    def _answer_has_begun(self) -> bool:
+        try:
+            start = self._sock.recv(10, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return not (start.startswith(b"HTTP/1.") and start[9:10] == b"1")

@@ -1,0 +1,115 @@
+"""The only room that runs tmux.
+
+Facts that shape it, all seen with tmux 3.3a: an argument that ends in `;` is cut
+there and the rest is a new command, unless the `;` is escaped; `-t name` matches
+prefixes and patterns, `-t =name` does not; text for a pane arrives unchanged only
+through a paste buffer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+
+from .errors import CtlError
+from .processes import environment_without, run
+
+OLDEST = (3, 2)  # the first with client_flags and new-session -e as used here
+# sun_path holds 108 bytes on Linux and 104 on macOS, a NUL included.
+MAX_SOCKET_PATH_BYTES = 103 if os.uname().sysname == "Darwin" else 107
+COMMAND_TIMEOUT_S = 10.0  # a healthy server answers in milliseconds
+_INSTALL = "Install tmux 3.2 or newer (Debian, Ubuntu: sudo apt-get install tmux)."
+
+
+class TmuxError(CtlError):
+    """tmux said no; `message` is its own text."""
+
+
+class Tmux:
+    """One tmux server, addressed by socket path; started by the first new session.
+
+    `base` is the argv up to the command: binary, socket, configuration.
+    """
+
+    def __init__(self, binary: str, *socket_args: str) -> None:
+        self.base = [binary, *socket_args]
+
+    def run(self, *arguments: str, stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S) -> str:
+        """Run one tmux command and return its output.
+
+        Every argument arrives as it is given. Raises TmuxError.
+        """
+        # -u: without it the output to a client without a UTF-8 locale is mangled.
+        argv = [self.base[0], "-u", *self.base[1:], *map(literal, arguments)]
+        done = run(argv, stdin=stdin, timeout_s=timeout_s, environment=server_environment())
+        if done.status != 0:
+            text = done.stderr.decode("utf-8", "replace").strip()
+            raise TmuxError(text or f"tmux {arguments[0]} failed with status {done.status}")
+        return done.stdout.decode("utf-8", "replace")
+
+    def has_session(self, name: str) -> bool:
+        """Whether a session of exactly this name exists."""
+        try:
+            self.run("has-session", "-t", exact(name))
+        except TmuxError:
+            return False
+        return True
+
+    def display(self, target: str, template: str) -> str:
+        """A format string expanded for a target. Raises TmuxError when the target is gone."""
+        return self.run("display-message", "-p", "-t", target, template).rstrip("\n")
+
+
+def exact(session: str) -> str:
+    """The target that means this session only, for commands that take a session."""
+    return f"={session}"
+
+
+def exact_pane(session: str) -> str:
+    """The target that means this session's active pane, for commands that take a pane."""
+    return f"={session}:"
+
+
+def literal(argument: str) -> str:
+    """An argument that tmux reads as the given text, also with a `;` at its end."""
+    return argument[:-1] + "\\;" if argument.endswith(";") else argument
+
+
+def server_environment(base=None) -> dict[str, str]:
+    """The environment for tmux: what a server keeps of it reaches every shell in it.
+
+    Without TMUX and TMUX_PANE, so that nothing thinks itself nested, and without
+    TERMSPRAWL_*, which would name the session of whoever started the server.
+    """
+    return environment_without("TMUX", "TERMSPRAWL_", base=base)
+
+
+def find(which=shutil.which) -> str:
+    """The tmux binary. Raises CtlError when there is none or it is older than 3.2."""
+    binary = which("tmux")
+    if not binary:
+        raise CtlError("tmux is not installed.", _INSTALL)
+    answer = run([binary, "-V"], timeout_s=COMMAND_TIMEOUT_S).stdout.decode("utf-8", "replace").strip()
+    if version(answer) < OLDEST:
+        raise CtlError(f"{binary} is too old ({answer}).", _INSTALL)
+    return binary
+
+
+def version(answer: str) -> tuple[int, int]:
+    """(major, minor) out of `tmux -V`, for example `tmux 3.3a` or `tmux next-3.6`.
+
+    A development build without a number counts as new.
+    """
+    match = re.search(r"(\d+)\.(\d+)", answer)
+    return (int(match.group(1)), int(match.group(2))) if match else (99, 0)
+
+
+def check_socket_path(path: str) -> None:
+    """Raise CtlError when the system cannot hold the path of a socket that long."""
+    size = len(os.fsencode(path))
+    if size > MAX_SOCKET_PATH_BYTES:
+        raise CtlError(
+            f"the socket path {path} has {size} bytes, the system's limit is {MAX_SOCKET_PATH_BYTES}.",
+            "Choose a shorter directory.",
+        )
