@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .. import console, jsontext
-from ..errors import FAILED, OK, NoSession
+from ..errors import FAILED, OK, NoSession, UsageError
 from .discovery import session_file
 
 
@@ -26,3 +26,86 @@ def print_result(result: dict) -> int:
 def exit_status(result: dict) -> int:
     """0 when the tool said yes, 1 when it said no or was not reached."""
     return OK if result["ok"] else FAILED
+
+
+def deliver(field: str | None, save: str | None):
+    """What to do with a ToolResult: a function from it to the exit status.
+
+    Made before the call, so that a picture is not asked for when there is no place
+    for it. Raises UsageError.
+    """
+    if save is not None:
+        directory = os.path.dirname(os.path.abspath(save))
+        if not save or os.path.isdir(save) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
+            raise UsageError(f"cannot write {save or 'a file without a name'}.", "Name a file in a writable directory.")
+
+    def delivery(result: dict) -> int:
+        status = OK
+        if save is not None:
+            result, status = _save_image(result, save)
+        shown = print_result(result) if field is None else _print_field(result, field)
+        return status or shown
+
+    return delivery
+
+
+def _print_field(result: dict, field: str) -> int:
+    value: object = result
+    for position, name in enumerate(field.split(".")):
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isascii() and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            console.err(_missing_field(result, field, value, position))
+            return FAILED
+    console.out((value if isinstance(value, str) else jsontext.compact(value)) + "\n")
+    return exit_status(result)
+
+
+def _missing_field(result: dict, field: str, value: object, position: int) -> str:
+    if not result["ok"]:
+        return f"termsprawlctl: {result['error']}"
+    where = ".".join(field.split(".")[:position]) or "the result"
+    if isinstance(value, dict):
+        there = "has " + ", ".join(value) if value else "is empty"
+    elif isinstance(value, list):
+        there = f"is a list of {len(value)}"
+    else:
+        there = "has no fields"
+    return f"termsprawlctl: the result has no {field}: {where} {there}."
+
+
+def _save_image(result: dict, path: str) -> tuple[dict, int]:
+    """(result with the picture replaced by where it went, exit status); unchanged when that failed."""
+    import base64
+    import binascii
+
+    value = result.get("value")
+    image = value.get("image") if isinstance(value, dict) else None
+    if not result["ok"]:
+        return result, FAILED
+    if not isinstance(image, str):
+        console.err("termsprawlctl: the result holds no value.image; nothing was saved.")
+        return result, FAILED
+    try:
+        data = base64.b64decode(image, validate=True)
+        _write_output(path, data)
+    except (binascii.Error, ValueError):
+        console.err("termsprawlctl: value.image is not base64; nothing was saved.")
+        return result, FAILED
+    except OSError as error:
+        console.err(f"termsprawlctl: cannot write {path}: {error.strerror}. The result below still holds the picture.")
+        return result, FAILED
+    rest = {name: item for name, item in value.items() if name != "image"}
+    saved = {"saved": os.path.abspath(path), "bytes": len(data)}
+    return {**result, "value": {**rest, **saved}}, OK
+
+
+def _write_output(path: str, data: bytes) -> None:
+    from ..files import write_atomically
+
+    # The user's own output: as readable as their other files, unlike what we keep for ourselves.
+    mask = os.umask(0)
+    os.umask(mask)
+    write_atomically(os.path.abspath(path), data, 0o666 & ~mask)

@@ -1,0 +1,45 @@
+"""`call`: one operation with arguments from wherever it is handiest."""
+
+from __future__ import annotations
+
+from ..session.arguments import read_arguments
+from ..session.report import deliver, require_session
+
+EPILOG = """\
+examples:
+  termsprawlctl call canvas_list
+  termsprawlctl call terminal_read '{"nodeId": "n-1", "maxChars": 2000}'
+  termsprawlctl call canvas_move nodeId=n-1 x:=20 y:=40
+  termsprawlctl call sticky_open @note.json
+  printf '{"text": "hello"}' | termsprawlctl call sticky_open -
+  termsprawlctl call terminal_open --field value.nodeId
+  termsprawlctl call browser_screenshot nodeId=b-1 --save shot.png
+
+`termsprawlctl tools` lists the operations, `termsprawlctl tools OPERATION` its arguments.
+"""
+
+
+def configure(parser) -> None:
+    parser.usage = "termsprawlctl call OPERATION [JSON_ARGS | - | @FILE | NAME=TEXT NAME:=JSON ...]"
+    parser.epilog = EPILOG
+    parser.add_argument("operation", nargs="?", metavar="OPERATION", help="name of the operation; the app checks it")
+    parser.add_argument(
+        "arguments",
+        nargs="*",
+        metavar="ARGS",
+        help="a JSON object; - reads it from standard input, @FILE from a file; or fields: "
+        "NAME=TEXT gives a string, NAME:=JSON any value",
+    )
+    parser.add_argument("--field", metavar="PATH", help="print only this value, raw, for example value.output")
+    parser.add_argument(
+        "--save", metavar="FILE", help="write the picture in value.image to FILE and leave it out of the output"
+    )
+
+
+def run(args) -> int:
+    from ..session.transport import call
+
+    session = require_session(args.session)
+    arguments = read_arguments(args.arguments)
+    delivery = deliver(args.field, args.save)
+    return delivery(call(session, args.operation, arguments))

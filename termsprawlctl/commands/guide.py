@@ -1,0 +1,26 @@
+"""`guide`: the guides for agents, without any session or server."""
+
+from __future__ import annotations
+
+from .. import console
+from ..errors import OK, UsageError
+from ..session import guides
+
+EPILOG = """\
+examples:
+  termsprawlctl guide
+  termsprawlctl guide terminal
+"""
+
+
+def configure(parser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", default="overview", help="which guide, default overview")
+
+
+def run(args) -> int:
+    try:
+        console.out(guides.read(args.topic))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return OK

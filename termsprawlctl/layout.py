@@ -1,0 +1,87 @@
+"""Where things lie in a data directory, the app's and the embedded host's alike.
+
+    <root>/agent-tools/{endpoint.json,server.lock,preferences.json}
+    <root>/agent-tools/sessions/<nodeId>.json     nodeId, projectId, token, status
+    <root>/agent-tools/launch/<nodeId>/           what a node was started with
+    <root>/tmux-sockets/termsprawl                the tmux socket
+    <root>/tmux.conf
+
+Only the embedded host: `agent-tools/host.flock`, `agent-tools/guides/`,
+`agent-tools/projects/<projectId>.json`, `host.log`, and
+`tmux-sockets/termsprawl.path`, one line that names the real socket where the
+usual path would be too long for the system.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from .errors import UsageError
+
+DATA_VARIABLE = "TERMSPRAWL_DATA"
+NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+SESSION_PREFIX = "ts-"
+
+
+class DataPaths:
+    """The paths below one data directory; nothing is read or made, except by tmux_socket()."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.abspath(root)
+        self.agent_tools = os.path.join(self.root, "agent-tools")
+        self.endpoint = os.path.join(self.agent_tools, "endpoint.json")
+        self.server_lock = os.path.join(self.agent_tools, "server.lock")
+        self.flock = os.path.join(self.agent_tools, "host.flock")
+        self.preferences = os.path.join(self.agent_tools, "preferences.json")
+        self.sessions = os.path.join(self.agent_tools, "sessions")
+        self.projects = os.path.join(self.agent_tools, "projects")
+        self.launch = os.path.join(self.agent_tools, "launch")
+        self.guides = os.path.join(self.agent_tools, "guides")
+        self.tmux_sockets = os.path.join(self.root, "tmux-sockets")
+        self.tmux_socket_pointer = os.path.join(self.tmux_sockets, "termsprawl.path")
+        self.tmux_conf = os.path.join(self.root, "tmux.conf")
+        self.log = os.path.join(self.root, "host.log")
+
+    def session(self, node_id: str) -> str:
+        """The session file of a node."""
+        return os.path.join(self.sessions, f"{node_id}.json")
+
+    def tmux_socket(self) -> str:
+        """The socket of the tmux server that holds the nodes' sessions."""
+        try:
+            with open(self.tmux_socket_pointer, encoding="utf-8", errors="surrogateescape") as pointer:
+                return pointer.readline().rstrip("\n")
+        except OSError:
+            return os.path.join(self.tmux_sockets, "termsprawl")
+
+    def tmux_base_args(self) -> list[str]:
+        """The words between `tmux` and its command."""
+        return ["-S", self.tmux_socket(), "-f", self.tmux_conf]
+
+
+def default_data_directory(environment) -> str:
+    """The embedded host's data directory: $TERMSPRAWL_DATA, else below $XDG_STATE_HOME or ~/.local/state.
+
+    Raises UsageError when none of them is set to an absolute path.
+    """
+    chosen = environment.get(DATA_VARIABLE)
+    if chosen:
+        return os.path.abspath(chosen)
+    state = environment.get("XDG_STATE_HOME")
+    if not state or not os.path.isabs(state):
+        home = environment.get("HOME")
+        if not home or not os.path.isabs(home):
+            raise UsageError("HOME is not set, so there is no default data directory.", "Name one with --data DIR.")
+        state = os.path.join(home, ".local", "state")
+    return os.path.join(state, "termsprawlctl")
+
+
+def tmux_session(node_id: str) -> str:
+    """The name of a node's tmux session."""
+    return SESSION_PREFIX + node_id
+
+
+def is_id(value: object) -> bool:
+    """Whether value can be a node or project id."""
+    return isinstance(value, str) and NODE_ID.fullmatch(value) is not None

@@ -1,0 +1,80 @@
+"""The words after `call OPERATION` as the JSON value to send."""
+
+from __future__ import annotations
+
+import re
+
+from .. import console, jsontext
+from ..errors import CtlError, UsageError
+from ..files import read_small
+
+# The app takes requests of at most 128 KiB. More is read than that, so that it is the
+# app that says so, but not without end.
+MAX_INPUT_BYTES = 16 << 20
+_FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(:?=)(.*)", re.DOTALL)
+
+
+def read_arguments(words: list[str]) -> object:
+    """The value of `[JSON | - | @FILE | NAME=TEXT NAME:=JSON ...]`; {} for no words or an empty one.
+
+    No JSON text begins like a field, so the forms cannot be mistaken for each other.
+    Raises UsageError; nothing has been sent then.
+    """
+    if not words:
+        return {}
+    for word in words:
+        if not console.is_text(word):
+            raise UsageError("the arguments are not valid UTF-8 text.")
+    if _FIELD.fullmatch(words[0]):
+        return _fields(words)
+    if len(words) > 1:
+        raise UsageError(
+            f"cannot combine {_shown(words[0])} with more arguments.",
+            "Give one JSON object, or fields only: NAME=TEXT NAME:=JSON.",
+        )
+    return _one(words[0])
+
+
+def _one(word: str) -> object:
+    if word == "-":
+        try:
+            return _parse(console.read_input(MAX_INPUT_BYTES), "standard input")
+        except CtlError as error:
+            raise UsageError(error.message + ".") from None
+    if word.startswith("@"):
+        try:
+            return _parse(read_small(word[1:], MAX_INPUT_BYTES), word[1:])
+        except OSError as error:
+            raise UsageError(f"cannot read {word[1:]}: {error.strerror}.") from None
+    return _parse(word, "the argument")
+
+
+def _parse(text: str | bytes, where: str) -> object:
+    if not text:
+        return {}
+    try:
+        return jsontext.loads(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{where} is not JSON: {error}.",
+            """Give an object like '{"nodeId": "n-1"}', or fields like nodeId=n-1 x:=20.""",
+        ) from None
+
+
+def _fields(words: list[str]) -> dict:
+    values: dict[str, object] = {}
+    for word in words:
+        match = _FIELD.fullmatch(word)
+        if not match:
+            raise UsageError(f"{_shown(word)} is not a field.", "Write NAME=TEXT, or NAME:=JSON.")
+        name, sign, text = match.groups()
+        if name in values:
+            raise UsageError(f"the field {name} is given twice.")
+        if sign == ":=" and not text:
+            raise UsageError(f"the field {name} has no value after :=.")
+        values[name] = text if sign == "=" else _parse(text, f"the value of {name}")
+    return values
+
+
+def _shown(word: str) -> str:
+    return repr(word if len(word) <= 40 else word[:40] + "…")
