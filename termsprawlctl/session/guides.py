@@ -1,0 +1,29 @@
+"""The guides for agents: one Markdown text per surface, in guides/ beside this module.
+
+Read through this module's own loader, which finds them in a folder as well as in the
+built archive, and costs no import.
+"""
+
+from __future__ import annotations
+
+import os
+
+# (topic, one line on what it teaches), in the order of the `guide_read` argument.
+TOPICS = (
+    ("overview", "how to call operations, what answers and errors mean, and what to do first"),
+    ("browser", "drive web pages on the canvas: claim, inspect, click, type, screenshot"),
+    ("terminal", "run commands in terminals and read their output"),
+    ("canvas", "list, move, resize, select and group what is on the canvas; leave notes"),
+    ("context", "read what linked agents were asked and said"),
+    ("agents", "start agents, give tasks to linked ones, and answer theirs"),
+    ("artifacts", "show the user a file of the project, in an editor or as a diff"),
+)
+NAMES = tuple(name for name, _ in TOPICS)
+
+
+def read(topic: str) -> str:
+    """The guide's Markdown text. Raises ValueError, naming the topics, when there is none of this name."""
+    if topic not in NAMES:
+        raise ValueError(f"there is no guide named {topic!r}; topics: {', '.join(NAMES)}")
+    path = os.path.join(os.path.dirname(__file__), "guides", f"{topic}.md")
+    return __spec__.loader.get_data(path).decode("utf-8")
