@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from shiv.builder import write_file_prefix, write_to_zipapp
@@ -33,9 +34,27 @@ INTERPRETER = """\
 type python3 >/dev/null 2>&1||{ echo "$0: needs python3, 3.9 or newer">&2;exit 127;}
 exec python3 -ISB "$0" "$@\""""
 MAIN = f"from {PACKAGE}.__main__ import main\nmain()\n"
-# Packages of long-running commands stay source only: compiling them at each start costs
-# less than they take to start working, and bytecode doubles their size.
-SOURCE_ONLY = ("agents", "host", "tui")
+# What `doctor`, `call` and the MCP modes load before their first answer is precompiled:
+# start-up time is a feature there. Elsewhere compiling costs less than the command's own
+# work, and bytecode is larger than its source.
+PRECOMPILED = (
+    "__main__.py",
+    f"{PACKAGE}/*.py",
+    f"{PACKAGE}/commands/__init__.py",
+    f"{PACKAGE}/commands/doctor.py",
+    f"{PACKAGE}/commands/call.py",
+    f"{PACKAGE}/commands/mcp*.py",
+    f"{PACKAGE}/mcp/*.py",
+    f"{PACKAGE}/session/__init__.py",
+    f"{PACKAGE}/session/arguments.py",
+    f"{PACKAGE}/session/bridge.py",
+    f"{PACKAGE}/session/discovery.py",
+    f"{PACKAGE}/session/guides.py",
+    f"{PACKAGE}/session/operations.py",
+    f"{PACKAGE}/session/report.py",
+    f"{PACKAGE}/session/transport.py",
+)
+NOT_PRECOMPILED = (f"{PACKAGE}/layout.py", f"{PACKAGE}/processes.py", f"{PACKAGE}/tmux.py")
 # Run with a fixed hash seed in a fresh interpreter: the order of constants in a compiled
 # module depends on both. Unchecked: the archive's entries all carry the same time anyway.
 COMPILER = """
@@ -57,6 +76,13 @@ def entries() -> dict[str, bytes]:
     return found
 
 
+def is_precompiled(name: str) -> bool:
+    """Whether an archive entry gets bytecode beside its source."""
+    return name not in NOT_PRECOMPILED and any(
+        fnmatchcase(name, pattern) and name.count("/") == pattern.count("/") for pattern in PRECOMPILED
+    )
+
+
 def compiled(sources: dict[str, bytes]) -> dict[str, bytes]:
     """Bytecode for this Python beside the sources, which other Pythons fall back to."""
     results = {}
@@ -64,9 +90,21 @@ def compiled(sources: dict[str, bytes]) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch, "module.py"), Path(scratch, "module.pyc")
         for name, data in sources.items():
-            if name.endswith(".py") and not name.startswith(tuple(f"{PACKAGE}/{part}/" for part in SOURCE_ONLY)):
+            if is_precompiled(name):
                 source.write_bytes(data)
-                command = [sys.executable, "-s", "-S", "-c", COMPILER, str(source), name, str(target)]
+                # Without column positions (Python 3.11 and newer), which only tracebacks show.
+                command = [
+                    sys.executable,
+                    "-s",
+                    "-S",
+                    "-X",
+                    "no_debug_ranges",
+                    "-c",
+                    COMPILER,
+                    str(source),
+                    name,
+                    str(target),
+                ]
                 subprocess.run(command, env=environment, check=True)
                 results[name + "c"] = target.read_bytes()
     return results
@@ -84,7 +122,7 @@ def build(target: Path) -> None:
             with zipfile.ZipFile(stream, "w", compresslevel=9) as archive:
                 for name in sorted(contents):
                     write_to_zipapp(archive, name, contents[name], ENTRY_TIME, zipfile.ZIP_DEFLATED)
-        os.chmod(scratch, 0o755)
+        os.chmod(scratch, 0o755)  # noqa: S103 - a program for everybody to run
         os.replace(scratch, target)
     except BaseException:
         os.unlink(scratch)

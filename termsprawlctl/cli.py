@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 
 from . import __version__, console
 from .errors import INTERRUPTED, OK, CommandLineError, CtlError
 
 PROGRAM = "termsprawlctl"
+MAX_HELP_COLUMNS = 98  # longer lines are hard to read
 
 # name: (form in the usage line, one line of help). The module is commands/<name>.py.
 COMMANDS = {
@@ -47,22 +49,38 @@ class _Exit(Exception):
         self.status = status
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the layout of descriptions and examples.
+
+    argparse makes formatters while arguments are declared, too, and imports shutil for
+    the width of each that is not told one.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns())
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that writes UTF-8 and raises instead of exiting."""
 
     def __init__(self, **options) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _HelpFormatter)
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
+        self.has_commands = False
+
+    def add_subparsers(self, **options):
+        self.has_commands = True
+        return super().add_subparsers(**options)
 
     def error(self, message: str):
         usage = self.format_usage().strip()
-        raise CommandLineError(f"Usage:{usage[len('usage:'):]}\n{self.prog}: {message}.", f"See {self.prog} --help.")
+        raise CommandLineError(f"Usage:{usage[len('usage:') :]}\n{self.prog}: {message}.", f"See {self.prog} --help.")
 
-    def exit(self, status: int = 0, message: str | None = None):
+    def exit(self, status: int = 0, message: str | None = None):  # noqa: ARG002 - argparse's signature
         raise _Exit(status)
 
-    def _print_message(self, message: str, file=None) -> None:
+    def _print_message(self, message: str, file=None) -> None:  # noqa: ARG002 - argparse's signature
         if message:
             console.out(message)
 
@@ -96,7 +114,7 @@ def _run(words: list[str]) -> int:
     name = words[0]
     parser = command_parser(name)
     # Intermixed: options may stand between the words of a command, as people type them.
-    parse = parser.parse_args if parser._subparsers else parser.parse_intermixed_args
+    parse = parser.parse_args if parser.has_commands else parser.parse_intermixed_args
     args = parse(words[1:])
     args.session = session
     return _module(name).run(args)
@@ -146,6 +164,13 @@ def _without_command(words: list[str]) -> int:
 
 def _add_common(parser: Parser) -> None:
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+
+
+def _columns() -> int:
+    try:
+        return min(os.get_terminal_size(console.STDOUT).columns - 2, MAX_HELP_COLUMNS)
+    except OSError:
+        return MAX_HELP_COLUMNS
 
 
 def _module(name: str):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 
 DIRECTORY_MODE = 0o700
@@ -47,7 +46,7 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE) -> None:
     Raises OSError; the old file is then as it was and no temporary file is left.
     """
     directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name}.{secrets.token_hex(8)}")
+    temporary = os.path.join(directory, f".{name}.{os.urandom(8).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:

@@ -26,10 +26,8 @@ def loads(text: str | bytes) -> object:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"not UTF-8 at byte {error.start}") from None
-    if text.startswith("\ufeff"):
-        text = text[1:]
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:

@@ -19,7 +19,9 @@ class Completed:
         self.stderr = stderr
 
 
-def run(argv: list[str], *, stdin: bytes = b"", timeout_s: float, environment=None, cwd: str | None = None) -> Completed:
+def run(
+    argv: list[str], *, stdin: bytes = b"", timeout_s: float, environment=None, cwd: str | None = None
+) -> Completed:
     """Run a child to its end; `stdin` is all that it can read.
 
     Raises CtlError when it cannot be started or takes longer than timeout_s

@@ -81,9 +81,9 @@ def _tool_result(answer: bytes, token: str) -> dict:
         result = jsontext.loads(answer)
     except ValueError as error:
         raise Unavailable(f"the answer is not JSON ({error})") from None
-    if isinstance(result, dict):
-        if result.get("ok") is True or (result.get("ok") is False and isinstance(result.get("error"), str)):
-            return result
+    ok = result.get("ok") if isinstance(result, dict) else None
+    if ok is True or (ok is False and isinstance(result.get("error"), str)):
+        return result
     raise Unavailable("the answer is not a tool result")
 
 
