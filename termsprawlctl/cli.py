@@ -11,7 +11,7 @@ import os
 import sys
 
 from . import __version__, console
-from .errors import INTERRUPTED, OK, CommandLineError, CtlError
+from .errors import FAILED, INTERRUPTED, OK, CommandLineError, CtlError
 
 PROGRAM = "termsprawlctl"
 MAX_HELP_COLUMNS = 98  # longer lines are hard to read
@@ -97,6 +97,9 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception as fault:  # noqa: BLE001 - a traceback helps no user, and may quote a secret
+        console.err(f"{PROGRAM}: internal error: {_where(fault)}. This is a fault of this program; please report it.")
+        return FAILED
 
 
 def command_parser(name: str) -> Parser:
@@ -171,6 +174,15 @@ def _columns() -> int:
         return min(os.get_terminal_size(console.STDOUT).columns - 2, MAX_HELP_COLUMNS)
     except OSError:
         return MAX_HELP_COLUMNS
+
+
+def _where(fault: Exception) -> str:
+    """The type and the place of an exception, without its text."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
+    return type(fault).__name__ + place
 
 
 def _module(name: str):

@@ -63,18 +63,30 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE) -> None:
 
 
 def private_directory(path: str) -> str:
-    """Make the directory (and its parents) 0700 if it is missing; return the path.
+    """Make the directory and its parents 0700 where they are missing; return the path.
 
     Raises OSError when it cannot be made, is no directory, or belongs to
     another user. An own directory that others may enter is narrowed to 0700.
     """
-    os.makedirs(path, mode=DIRECTORY_MODE, exist_ok=True)
+    _make_private(path)
     status = os.stat(path)
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         raise OSError(0, "it belongs to another user", path)
     if stat.S_IMODE(status.st_mode) != DIRECTORY_MODE:
         os.chmod(path, DIRECTORY_MODE)
     return path
+
+
+def _make_private(path: str) -> None:
+    # os.makedirs gives its mode to the last directory only.
+    parent = os.path.dirname(path)
+    if parent and not os.path.isdir(parent):
+        _make_private(parent)
+    try:
+        os.mkdir(path, DIRECTORY_MODE)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
 
 
 def remove_quietly(path: str) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from . import guides
+
 MAX_STRING_CHARS = 64_000
 MAX_NUMBER = 1_000_000
 MAX_ITEMS = 100
@@ -18,7 +20,7 @@ Argument = namedtuple("Argument", "name kind required description choices")
 # arguments: tuple of Argument; hints: read_only, destructive, idempotent, open_world as booleans.
 Operation = namedtuple("Operation", "name title description arguments read_only destructive idempotent open_world")
 
-GUIDE_TOPICS = ("overview", "browser", "terminal", "canvas", "context", "agents", "artifacts")
+GUIDE_TOPICS = tuple(topic for topic, _ in guides.TOPICS)
 AGENTS = ("claude", "codex", "gemini", "grok", "openclaude", "opencode", "custom")
 
 

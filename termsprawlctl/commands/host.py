@@ -1,0 +1,121 @@
+"""`host`: run, start, look at and stop the embedded host."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+
+from .. import console, jsontext
+from ..errors import FAILED, OK, CtlError, UsageError
+from ..layout import DataPaths, default_data_directory
+
+EPILOG = """\
+examples:
+  eval "$(termsprawlctl host start)"     start it and point this shell at it
+  termsprawlctl host status
+  termsprawlctl host stop                terminals keep running; start finds them again
+  termsprawlctl host stop --kill-sessions
+
+The data directory is --data, else TERMSPRAWL_DATA, else $XDG_STATE_HOME/termsprawlctl
+(~/.local/state/termsprawlctl). The project is the current directory unless --project
+names another one; its canvas is kept in .termsprawl/project.json there.
+"""
+
+
+def configure(parser) -> None:
+    parser.epilog = EPILOG
+    commands = parser.add_subparsers(dest="action", metavar="run|start|status|stop", required=True)
+
+    def add(name: str, text: str):
+        one = commands.add_parser(name, help=text, description=text[:1].upper() + text[1:] + ".", epilog=EPILOG)
+        one.add_argument("--data", metavar="DIR", help="data directory of the host")
+        return one
+
+    run_parser = add("run", "serve in the foreground until interrupted")
+    run_parser.add_argument("--project", metavar="DIR", help="project folder, default the current directory")
+    run_parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
+    start_parser = add("start", "start a host in the background and print the line for eval")
+    start_parser.add_argument("--project", metavar="DIR", help="project folder, default the current directory")
+    status_parser = add("status", "show whether a host runs, and its terminals; exit status 1 when none runs")
+    status_parser.add_argument("--json", action="store_true", help="print JSON")
+    stop_parser = add("stop", "stop the host")
+    stop_parser.add_argument("--kill-sessions", action="store_true", help="end all its terminals, too")
+
+
+def run(args) -> int:
+    if os.name != "posix":
+        raise CtlError("the embedded host needs tmux, which this system does not have.")
+    if args.data == "":
+        raise UsageError("--data needs a directory.")
+    paths = DataPaths(args.data or default_data_directory(os.environ))
+    return {"run": _run, "start": _start, "status": _status, "stop": _stop}[args.action](paths, args)
+
+
+def _run(paths: DataPaths, args) -> int:
+    from ..host.service import serve
+
+    if args.ready_fd is not None:
+        return _run_detached(paths, args.ready_fd, serve)
+    from ..host.control import export_line
+    from ..host.projects import operator_session
+
+    def ready() -> None:
+        session = operator_session(paths, args.project or os.getcwd())
+        console.err("termsprawlctl: the host is ready; Ctrl-C ends it. In another shell:")
+        console.out(export_line(paths.session(session.node_id)) + "\n")
+
+    return serve(paths, ready=ready)
+
+
+def _run_detached(paths: DataPaths, descriptor: int, serve) -> int:
+    """Run for `host start`, which waits at the other end of a pipe for "ready" or for what is wrong."""
+
+    def ready() -> None:
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"ready\n")
+        os.close(descriptor)
+
+    try:
+        return serve(paths, ready=ready, hold_on_hangup=True)
+    except CtlError as error:
+        with contextlib.suppress(OSError):
+            os.write(descriptor, str(error).encode())
+        raise
+
+
+def _start(paths: DataPaths, args) -> int:
+    from ..host.control import export_line, start
+
+    console.out(export_line(start(paths, args.project or os.getcwd())) + "\n")
+    return OK
+
+
+def _status(paths: DataPaths, args) -> int:
+    from ..host.control import status
+
+    state = status(paths)
+    console.out((jsontext.pretty(state) if args.json else _describe(state)) + "\n")
+    return OK if state["running"] else FAILED
+
+
+def _stop(paths: DataPaths, args) -> int:
+    from ..host.control import stop
+
+    was_running = stop(paths, kill_sessions=args.kill_sessions)
+    console.err(
+        "termsprawlctl: the host has stopped." if was_running else f"termsprawlctl: no host runs on {paths.root}."
+    )
+    return OK
+
+
+def _describe(state: dict) -> str:
+    lines = [
+        f"host      running, pid {state['pid']}" if state["running"] else "host      not running",
+        f"data      {state['data']}",
+    ]
+    for project in state["projects"]:
+        lines += [f"project   {project['folder']}", f"  session   {project['sessionFile']}"]
+        for terminal in project["terminals"]:
+            lines.append(f"  terminal  {terminal['nodeId']}  {'running' if terminal['running'] else 'ended'}")
+    return "\n".join(lines)

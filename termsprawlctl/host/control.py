@@ -1,0 +1,168 @@
+"""Start, look at and stop a host from outside."""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import signal
+import time
+
+from ..errors import CtlError
+from ..files import private_directory
+from ..layout import DataPaths
+from ..processes import environment_without, spawn_detached
+from ..program import own_argv
+from ..session import transport
+from ..tmux import Tmux, find
+from .lock import is_held, read_owner
+from .projects import ProjectStore, operator_node, operator_session
+from .sessions import SessionStore
+from .terminals import Terminals
+
+START_TIMEOUT_S = 20.0  # a start takes well under a second; a loaded machine gets time
+STOP_TIMEOUT_S = 15.0  # more than the host's own limit for calls that still run
+POLL_S = 0.05
+MAX_LOG_BYTES = 1 << 20  # a log that has grown beyond this is put aside at the next start
+READY = b"ready\n"
+
+
+def start(paths: DataPaths, project: str) -> str:
+    """Have a host running and a session for the project; returns the session file's path.
+
+    Raises CtlError with the host's own words when it does not come up.
+    """
+    if not is_held(paths):
+        _spawn(paths)
+    session = operator_session(paths, project)
+    _wait_until_answering(paths, session.node_id)
+    return paths.session(session.node_id)
+
+
+def export_line(session_path: str) -> str:
+    """The shell line that lets every later command find the session."""
+    return f"export TERMSPRAWL_SESSION_FILE={shlex.quote(session_path)}"
+
+
+def status(paths: DataPaths) -> dict:
+    """What runs: {running, pid, instanceId, data, projects: [{projectId, folder, sessionFile, terminals}]}."""
+    running = is_held(paths)
+    owner = (read_owner(paths) if running else None) or {}
+    alive = terminals_of(paths).alive()
+    sessions = SessionStore(paths).all()
+    projects = []
+    for identity, folder in ProjectStore(paths).all().items():
+        nodes = [
+            one.node_id for one in sessions if one.project_id == identity and one.node_id != operator_node(identity)
+        ]
+        projects.append(
+            {
+                "projectId": identity,
+                "folder": folder,
+                "sessionFile": paths.session(operator_node(identity)),
+                "terminals": [{"nodeId": node, "running": node in alive} for node in sorted(nodes)],
+            }
+        )
+    return {
+        "running": running,
+        "pid": owner.get("pid"),
+        "instanceId": owner.get("instanceId"),
+        "data": paths.root,
+        "projects": projects,
+    }
+
+
+def stop(paths: DataPaths, *, kill_sessions: bool) -> bool:
+    """End the host, and with kill_sessions every terminal, too; False when none was running.
+
+    Raises CtlError when it does not end in time.
+    """
+    was_running = is_held(paths)
+    owner = read_owner(paths) if was_running else None
+    if owner is not None:
+        try:
+            os.kill(owner["pid"], signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            raise CtlError(f"the host (pid {owner['pid']}) belongs to another user.") from None
+        end = time.monotonic() + STOP_TIMEOUT_S
+        while is_held(paths):
+            if time.monotonic() > end:
+                raise CtlError(f"the host (pid {owner['pid']}) does not end.", f"Try: kill -9 {owner['pid']}")
+            time.sleep(POLL_S)
+    if kill_sessions:
+        terminals_of(paths).kill_all()
+    return was_running
+
+
+def terminals_of(paths: DataPaths) -> Terminals:
+    """The terminals of a data directory, whether its host runs or not. Raises CtlError without tmux."""
+    return Terminals(Tmux(find(), *paths.tmux_base_args()))
+
+
+def _spawn(paths: DataPaths) -> None:
+    try:
+        private_directory(paths.root)
+        _put_aside_large_log(paths.log)
+        log = os.open(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CtlError(
+            f"cannot use the data directory {paths.root}: {error.strerror}.", "Choose another one with --data DIR."
+        ) from None
+    reader, writer = os.pipe()
+    try:
+        argv = own_argv("host", "run", "--data", paths.root, "--ready-fd", str(writer))
+        child = spawn_detached(
+            argv, environment=environment_without("TERMSPRAWL_SESSION"), cwd="/", stderr=log, pass_fds=(writer,)
+        )
+    finally:
+        os.close(writer)
+        os.close(log)
+    try:
+        answer = _read_answer(reader, time.monotonic() + START_TIMEOUT_S)
+    finally:
+        os.close(reader)
+    if answer == READY:
+        child.returncode = 0  # it goes on without us: no warning about a child not waited for
+        return
+    if answer is None:
+        child.kill()
+        child.wait()
+        raise CtlError(f"the host did not start within {START_TIMEOUT_S:g} s.", f"See {paths.log}.")
+    child.wait()
+    if not is_held(paths):  # else another start was faster, which is as good
+        raise CtlError(answer.decode("utf-8", "replace").strip() or f"the host did not start; see {paths.log}.")
+
+
+def _read_answer(descriptor: int, end_s: float) -> bytes | None:
+    """What the child says before it closes its end; None when it says nothing in time."""
+    answer = b""
+    while answer != READY:
+        readable, _, _ = select.select([descriptor], [], [], max(0.0, end_s - time.monotonic()))
+        if not readable:
+            return None
+        chunk = os.read(descriptor, 4096)
+        if not chunk:
+            break
+        answer += chunk
+    return answer
+
+
+def _wait_until_answering(paths: DataPaths, node_id: str) -> None:
+    end = time.monotonic() + START_TIMEOUT_S
+    while True:
+        result = transport.call(paths.session(node_id), "session_info", deadline_s=5.0)
+        if result["ok"]:
+            return
+        if time.monotonic() > end:
+            raise CtlError(f"the host does not answer ({result['error']})", f"See {paths.log}.")
+        time.sleep(POLL_S)
+
+
+def _put_aside_large_log(path: str) -> None:
+    try:
+        if os.stat(path).st_size > MAX_LOG_BYTES:
+            os.replace(path, path + ".1")
+    except FileNotFoundError:
+        return

@@ -1,0 +1,50 @@
+"""One project's operations run one at a time, in the order in which they came."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+
+
+class ExpiredError(Exception):
+    """The turn did not come in time; nothing was executed."""
+
+
+class Turns:
+    """A queue per key. `max_wait_s` bounds the wait for a turn, not the turn itself."""
+
+    def __init__(self, max_wait_s: float, clock=time.monotonic) -> None:
+        self._max_wait_s = max_wait_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._queues: dict[str, deque] = {}
+
+    @contextlib.contextmanager
+    def turn(self, key: str):
+        """Wait for the turn and hold it. Raises ExpiredError when the wait took too long."""
+        mine = threading.Event()
+        began = self._clock()
+        with self._lock:
+            queue = self._queues.setdefault(key, deque())
+            queue.append(mine)
+            if queue[0] is mine:
+                mine.set()
+        try:
+            mine.wait(self._max_wait_s)
+            if not mine.is_set() or self._clock() - began > self._max_wait_s:
+                raise ExpiredError
+            yield
+        finally:
+            self._leave(key, mine)
+
+    def _leave(self, key: str, mine: threading.Event) -> None:
+        with self._lock:
+            queue = self._queues[key]
+            was_first = queue[0] is mine
+            queue.remove(mine)
+            if not queue:
+                del self._queues[key]
+            elif was_first:
+                queue[0].set()

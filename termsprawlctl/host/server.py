@@ -1,0 +1,213 @@
+"""The loopback HTTP server: POST /call, one request per connection.
+
+Rules, in this order: Origin (403), method and path (403, 404), size, token (401), JSON,
+the operation table, the project's turn (at most 15 s), the token once more, the
+operation. Errors of tools are 400, success is 200; the body is always a ToolResult.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import socketserver
+import threading
+from http.server import BaseHTTPRequestHandler
+
+from .. import jsontext
+from ..deadline import Deadline, DeadlineReader
+from ..errors import CtlError
+from ..session.operations import InvalidCall, validate
+from . import handlers
+from .ordering import ExpiredError
+
+MAX_BODY_BYTES = 128 << 10
+# From the first byte to the last of a request; a call is one small local write.
+REQUEST_DEADLINE_S = 10.0
+# How long a refused client may go on sending before it is cut off, so that it can
+# still read the answer.
+LINGER_S = 1.0
+MAX_CONNECTIONS = 256
+UNSUPPORTED = "Unsupported request"
+EXPIRED = "Queued operation expired before execution; no change applied"
+REVOKED = "Unknown or revoked session"
+
+
+class Refused(Exception):
+    """A request that is answered with a status of its own; the text is the answer's error."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Serves one host on 127.0.0.1 at a port of the system's choice."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, host) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.host = host
+        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._idle = threading.Condition()
+        self._running = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/call"
+
+    def process_request(self, request, client_address) -> None:
+        if not self._slots.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request, client_address) -> None:
+        with self._idle:
+            self._running += 1
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._slots.release()
+            with self._idle:
+                self._running -= 1
+                self._idle.notify_all()
+
+    def handle_error(self, request, client_address) -> None:  # noqa: ARG002 - socketserver's signature
+        self.host.log_fault()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until no request runs; False when the time is up first."""
+        with self._idle:
+            return self._idle.wait_for(lambda: self._running == 0, timeout_s)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection: one request, one JSON answer, closed."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = io.BufferedReader(DeadlineReader(self.connection, Deadline(REQUEST_DEADLINE_S)))
+
+    def handle(self) -> None:
+        self.close_connection = True
+        try:
+            self.raw_requestline = self.rfile.readline(65537)
+            if not self.raw_requestline or not self.parse_request():
+                return
+            self._answer(*self._result())
+        except OSError:
+            return  # the client went away or was too slow; nobody is left to tell
+
+    def send_error(self, code, message=None, explain=None) -> None:  # noqa: ARG002 - http.server's signature
+        """What http.server finds wrong with a request, in our one form of answer."""
+        self._answer(code, _no(UNSUPPORTED))
+
+    def log_message(self, format, *args) -> None:  # noqa: A002 - http.server's signature
+        """No access log: requests may hold what people type."""
+
+    def handle_expect_100(self) -> bool:
+        self.send_response_only(100)
+        self.end_headers()
+        return True
+
+    def _result(self) -> tuple[int, dict]:
+        """(status, ToolResult) of this request; OSError when the client is gone."""
+        host = self.server.host
+        try:
+            return 200, {"ok": True, "value": self._run(host)}
+        except Refused as no:
+            return no.status, _no(str(no))
+        except (InvalidCall, CtlError) as no:
+            return 400, _no(str(no))
+        except ExpiredError:
+            return 400, _no(EXPIRED)
+        except OSError:
+            raise
+        except Exception:  # noqa: BLE001 - one call's fault must not end the host
+            host.log_fault()
+            return 500, _no("Internal error of the host; its log tells more")
+
+    def _run(self, host) -> object:
+        length = self._check_head()
+        token = self._token()
+        session = host.sessions.find(token)
+        if session is None:
+            raise Refused(401, REVOKED)
+        request = self._request(length)
+        args = request.get("args")
+        operation = validate(request.get("operation"), args)
+        with host.turns.turn(session.project_id):
+            if host.sessions.find(token) is None:
+                raise Refused(401, REVOKED)
+            return handlers.run(host, session, operation.name, args)
+
+    def _check_head(self) -> int:
+        """The length of the body, once the head is one that is served."""
+        if "origin" in self.headers or self.command != "POST":
+            raise Refused(403, UNSUPPORTED)
+        if self.path.partition("?")[0] != "/call":
+            raise Refused(404, UNSUPPORTED)
+        length = self._body_length()
+        if length is None:
+            raise Refused(400, UNSUPPORTED)
+        if length > MAX_BODY_BYTES:
+            raise Refused(400, "Request too large")
+        return length
+
+    def _request(self, length: int) -> dict:
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionError("the request was cut short")
+        try:
+            request = jsontext.loads(body)
+        except ValueError as error:
+            raise Refused(400, f"The request is not JSON: {error}") from None
+        if not isinstance(request, dict):
+            raise Refused(400, "The request is not a JSON object")
+        return request
+
+    def _token(self) -> str:
+        kind, _, token = (self.headers.get("authorization") or "").partition(" ")
+        return token.strip() if kind.lower() == "bearer" else ""
+
+    def _body_length(self) -> int | None:
+        lengths = self.headers.get_all("content-length") or ["0"]
+        if "transfer-encoding" in self.headers or len(set(lengths)) != 1:
+            return None
+        text = lengths[0].strip()
+        if not (text.isascii() and text.isdigit()):
+            return None
+        # A number of many digits is too large whatever it says, and slow to convert.
+        return int(text) if len(text) <= 12 else MAX_BODY_BYTES + 1
+
+    def _answer(self, status: int, result: dict) -> None:
+        body = jsontext.encode(jsontext.compact(result))
+        self.connection.settimeout(REQUEST_DEADLINE_S)
+        self.send_response_only(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+        self._linger()
+
+    def _linger(self) -> None:
+        """Read on for a moment: closing with unread bytes would reset the connection and lose the answer."""
+        deadline = Deadline(LINGER_S)
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            while True:
+                self.connection.settimeout(deadline.left_s())
+                if not self.connection.recv(65536):
+                    return
+
+
+def _no(error: str) -> dict:
+    return {"ok": False, "error": error}

@@ -1,0 +1,166 @@
+"""The running host: puts the parts together, serves until a signal, cleans up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import uuid
+
+from .. import console
+from ..errors import FAILED, OK, CtlError
+from ..files import private_directory, remove_quietly, write_atomically
+from ..layout import DataPaths
+from ..program import program_file
+from ..session import guides
+from ..tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
+from . import terminals
+from .lock import ServerLock
+from .ordering import Turns
+from .projects import ProjectStore
+from .server import Server
+from .sessions import SessionStore
+
+QUEUE_WAIT_S = 15.0  # the contract's: an operation that waited longer is dropped
+# Calls that run when a signal comes may finish, but a stop must not hang on them.
+DRAIN_S = 5.0
+# How soon a host notices that its data directory was deleted or taken over.
+WATCH_INTERVAL_S = 2.0
+
+
+class Host:
+    """What the handlers work with: paths, instance_id, sessions, projects, terminals, turns."""
+
+    def __init__(self, paths: DataPaths, tmux_binary: str) -> None:
+        self.paths = paths
+        self.instance_id = str(uuid.uuid4())
+        self.sessions = SessionStore(paths)
+        self.projects = ProjectStore(paths)
+        self.turns = Turns(QUEUE_WAIT_S)
+        self.program = program_file()
+        self.tmux = Tmux(tmux_binary, *paths.tmux_base_args())
+        self.terminals = terminals.Terminals(self.tmux)
+
+    def node_environment(self, node_id: str, project: str) -> dict[str, str]:
+        """What a node's shell is told of its session: paths and ids, never the token."""
+        directory = private_directory(os.path.join(self.paths.launch, node_id))
+        prompt = os.path.join(directory, "termsprawl-system.md")
+        write_atomically(prompt, guides.read("overview").encode())
+        return {
+            "TERMSPRAWL_SESSION_FILE": self.paths.session(node_id),
+            "TERMSPRAWL_CTL": self.program,
+            "TERMSPRAWL_SYSTEM_PROMPT_FILE": prompt,
+            "TERMSPRAWL_NODE_ID": node_id,
+            "TERMSPRAWL_PROJECT_ID": project,
+        }
+
+    def forget_node(self, node_id: str) -> None:
+        """Revoke a node's token and remove what it was launched with."""
+        self.sessions.revoke(node_id)
+        shutil.rmtree(os.path.join(self.paths.launch, node_id), ignore_errors=True)
+
+    def log(self, text: str) -> None:
+        """One line in the log; never a payload or a token."""
+        console.err(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {text}")
+
+    def log_fault(self) -> None:
+        """The exception being handled, as frames and type: its text may quote a payload."""
+        kind, _, trace = sys.exc_info()
+        frames = "".join(traceback.format_tb(trace))
+        self.log(f"internal error {kind.__name__ if kind else ''}\n{frames}".rstrip())
+
+
+def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
+    """Run a host until SIGTERM, SIGINT or SIGHUP; returns the exit status.
+
+    `ready()` is called once clients can call. Raises CtlError when the host cannot
+    start; nothing is left behind then.
+    """
+    binary = find()
+    lock = ServerLock(paths, "")
+    host = None
+    stop = threading.Event()
+    # Python itself starts out with SIGINT as an exception and the others deadly.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    if hold_on_hangup:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    prepare_socket(paths)
+    host = Host(paths, binary)
+    lock.instance_id = host.instance_id
+    lock.acquire()
+    try:
+        _write_static_files(host)
+        server = Server(host)
+        listener = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        listener.start()
+        lock.publish(server.url)
+        host.log(f"serving {paths.root} (pid {os.getpid()})")
+        ready()
+        status = _wait(host, lock, stop)
+        server.shutdown()
+        server.server_close()
+        if not server.drain(DRAIN_S):
+            host.log("stopped while a call was still running")
+        host.log("stopped; terminals keep running" if status == OK else "stopped")
+        return status
+    finally:
+        lock.release()
+
+
+def prepare_socket(paths: DataPaths) -> None:
+    """Where the usual socket path is too long, move it to a short private directory, said once."""
+    if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES and os.path.isdir(
+        os.path.dirname(paths.tmux_socket()) or "/"
+    ):
+        return
+    remove_quietly(paths.tmux_socket_pointer)
+    try:
+        private_directory(paths.root)
+        private_directory(paths.tmux_sockets)
+        if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES:
+            return
+        short = os.path.join(tempfile.mkdtemp(prefix="termsprawlctl-"), "tmux")
+        write_atomically(paths.tmux_socket_pointer, os.fsencode(short) + b"\n")
+    except OSError as error:
+        raise CtlError(
+            f"cannot use the data directory {paths.root}: {error.strerror}.", "Choose another one with --data DIR."
+        ) from None
+    console.err(f"termsprawlctl: {paths.root} is too long a path for a socket; tmux's is {short}.")
+
+
+def _write_static_files(host: Host) -> None:
+    paths = host.paths
+    write_atomically(paths.tmux_conf, terminals.CONFIGURATION.encode())
+    private_directory(paths.guides)
+    for topic, _ in guides.TOPICS:
+        write_atomically(os.path.join(paths.guides, f"{topic}.md"), guides.read(topic).encode())
+
+
+def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
+    tmux_pid = None
+    while not stop.wait(WATCH_INTERVAL_S):
+        if lock.is_ours():
+            tmux_pid = host.terminals.server_pid()
+            continue
+        if os.path.isdir(host.paths.agent_tools):
+            host.log("endpoint.json or server.lock is no longer this host's; another server has taken over")
+        else:
+            host.log("the data directory was deleted")
+            # Its socket went with it: nobody could ever reach these terminals again.
+            if tmux_pid is not None:
+                _end_quietly(tmux_pid)
+        return FAILED
+    return OK
+
+
+def _end_quietly(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except OSError:
+        return

@@ -1,0 +1,162 @@
+"""Terminal nodes as tmux sessions: open, read, type, interrupt, close.
+
+The tmux server is the truth: it outlives a restart of the host, and each session
+carries the project that it belongs to.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..errors import CtlError
+from ..layout import tmux_session
+from ..tmux import Tmux, TmuxError, exact, exact_pane
+
+COLUMNS, ROWS = 120, 32
+HISTORY_LINES = 50_000
+DEFAULT_READ_CHARS = 16_000
+MAX_READ_CHARS = 100_000
+# A shell draws its prompt in well under a second; one that shows nothing at all (an
+# empty prompt) is taken as ready after this.
+READY_WAIT_S = 3.0
+READY_POLL_S = 0.02
+# Most reads end within so many lines; only longer ones pay for the whole history.
+FIRST_READ_LINES = 1_000
+PROJECT_OPTION = "@termsprawl_project"
+
+CONFIGURATION = f"""\
+# Written by termsprawlctl host at each start.
+set -g status off
+set -g mouse on
+set -g history-limit {HISTORY_LINES}
+set -s set-clipboard on
+set -s escape-time 10
+"""
+
+
+class Terminals:
+    """The terminals of one tmux server. All methods raise CtlError with a text for agents."""
+
+    def __init__(self, tmux: Tmux) -> None:
+        self._tmux = tmux
+
+    def open(self, node_id: str, project: str, folder: str, environment: dict[str, str]) -> None:
+        """Start a login shell for a node and wait until it shows its prompt."""
+        name = tmux_session(node_id)
+        variables = [word for key, value in environment.items() for word in ("-e", f"{key}={value}")]
+        size = ["-x", str(COLUMNS), "-y", str(ROWS)]
+        try:
+            self._tmux.run("new-session", "-d", "-s", name, "-c", folder, *size, *variables)
+            self._tmux.run("set-option", "-t", exact_pane(name), PROJECT_OPTION, project)
+        except TmuxError as error:
+            self.kill(node_id)
+            raise CtlError(f"The terminal could not be started ({error.message}).") from None
+        self._wait_until_ready(name)
+
+    def project_of(self, node_id: str) -> str | None:
+        """The project that a node's session belongs to; None when there is no such session."""
+        try:
+            return self._tmux.display(exact_pane(tmux_session(node_id)), f"#{{{PROJECT_OPTION}}}") or None
+        except TmuxError:
+            return None
+
+    def alive(self) -> dict[str, str]:
+        """Node id to project of every session that runs."""
+        try:
+            listing = self._tmux.run("list-sessions", "-F", f"#{{{PROJECT_OPTION}}} #{{session_name}}")
+        except TmuxError:
+            return {}
+        rows = [line.partition(" ") for line in listing.splitlines()]
+        return {name[len("ts-") :]: project for project, _, name in rows if project and name.startswith("ts-")}
+
+    def read(self, node_id: str, max_chars: int) -> str:
+        """The last max_chars characters: logical lines, trailing blanks stripped."""
+        text = self._capture(node_id, FIRST_READ_LINES)
+        if len(text) < max_chars:
+            text = self._capture(node_id, HISTORY_LINES)
+        return text[-max_chars:] if max_chars else ""
+
+    def submit(self, node_id: str, command: str) -> None:
+        """Type a command as one paste, so that tabs and newlines in it stay text, then press Enter."""
+        pane = self._pane(node_id)
+        self._paste(pane, command, "-p")
+        self._tmux.run("send-keys", "-t", pane, "Enter")
+
+    def type(self, node_id: str, text: str) -> None:
+        """Type exact characters, as a person would: without the marks of a paste."""
+        self._paste(self._pane(node_id), text)
+
+    def interrupt(self, node_id: str) -> None:
+        """Press Ctrl-C."""
+        self._tmux.run("send-keys", "-t", self._pane(node_id), "C-c")
+
+    def kill(self, node_id: str) -> None:
+        """End the session and all that runs in it; one that is gone already is no error."""
+        try:
+            self._tmux.run("kill-session", "-t", exact(tmux_session(node_id)))
+        except TmuxError:
+            return
+
+    def kill_all(self) -> None:
+        """End the tmux server with every session in it."""
+        try:
+            self._tmux.run("kill-server")
+        except TmuxError:
+            return
+
+    def server_pid(self) -> int | None:
+        """The process id of the tmux server; None when none runs."""
+        try:
+            return int(self._tmux.run("display-message", "-p", "#{pid}"))
+        except (TmuxError, ValueError):
+            return None
+
+    def _pane(self, node_id: str) -> str:
+        """The id of the node's pane, which is out of copy mode afterwards."""
+        try:
+            answer = self._tmux.display(exact_pane(tmux_session(node_id)), "#{pane_id} #{pane_in_mode}")
+        except TmuxError:
+            raise self._ended(node_id) from None
+        pane, _, modes = answer.partition(" ")
+        if modes not in ("", "0"):
+            # In copy mode keys are commands of that mode, not input of the program.
+            self._tmux.run("send-keys", "-t", pane, "-X", "cancel")
+        return pane
+
+    def _paste(self, pane: str, text: str, *flags: str) -> None:
+        if not text:
+            return
+        # A buffer is the only way on which every byte arrives: send-keys takes a leading
+        # dash for an option and eats a `;` at the end.
+        buffer = f"ctl-{os.urandom(6).hex()}"
+        self._tmux.run("load-buffer", "-b", buffer, "-", stdin=text.encode("utf-8", "replace"))
+        self._tmux.run("paste-buffer", *flags, "-r", "-d", "-b", buffer, "-t", pane)
+
+    def _capture(self, node_id: str, lines: int) -> str:
+        target = exact_pane(tmux_session(node_id))
+        try:
+            # -J joins wrapped lines, and pads them: strip what it padded.
+            text = self._tmux.run("capture-pane", "-p", "-J", "-S", f"-{lines}", "-t", target)
+        except TmuxError:
+            raise self._ended(node_id) from None
+        return "\n".join(line.rstrip(" ") for line in text.split("\n")).rstrip("\n")
+
+    def _wait_until_ready(self, name: str) -> None:
+        end = time.monotonic() + READY_WAIT_S
+        while time.monotonic() < end:
+            try:
+                if self._tmux.run("capture-pane", "-p", "-t", exact_pane(name)).strip():
+                    return
+            except TmuxError:
+                raise CtlError(
+                    "The terminal's shell ended at once.", "Check the login shell's start-up files."
+                ) from None
+            time.sleep(READY_POLL_S)
+
+    @staticmethod
+    def _ended(node_id: str) -> CtlError:
+        return CtlError(
+            f"The terminal {node_id} has ended: its tmux session is gone.",
+            "Open a new one with terminal_open; terminal_close removes this one.",
+        )
