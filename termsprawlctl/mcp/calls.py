@@ -1,0 +1,197 @@
+"""Requests in flight: who still waits for an answer, and what may still be said to them.
+
+Everything is decided and handed to the writer under one lock, so that nothing follows a
+response, and nothing at all a cancellation.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import namedtuple
+
+from . import protocol
+from .provider import Context
+
+# About two progress messages a second; a burst of a few goes through, so that short
+# calls show all their steps.
+PROGRESS_INTERVAL_S = 0.5
+PROGRESS_BURST = 3
+
+# batch: the Batch that the request came in, or None.
+Request = namedtuple("Request", "id modern token batch")
+
+
+class Batch:
+    """Collects the responses to an array of requests; one array answers it."""
+
+    def __init__(self) -> None:
+        self._answers: list[bytes] = []
+        self._open = 1  # the batch itself, while its messages are being dispatched
+
+    def expect(self) -> None:
+        """One more answer, or none of it, will be settled."""
+        self._open += 1
+
+    def settle(self, answer: bytes | None) -> bytes | None:
+        """Take an answer (None: there is none); returns the whole array once it is complete."""
+        if answer is not None:
+            self._answers.append(answer)
+        self._open -= 1
+        if self._open or not self._answers:
+            return None
+        return b"[" + b",".join(self._answers) + b"]"
+
+
+class Call(Context):
+    """One request that is being worked on.
+
+    `work(call)` returns its result dict; `request` tells how to answer it; `greeting`
+    says that it is a handshake.
+    """
+
+    def __init__(self, book: Book, request: Request, work, *, greeting: bool = False) -> None:
+        super().__init__()
+        self._book = book
+        self.request = request
+        self.work = work
+        self.greeting = greeting
+        self.open = True  # still to be answered; changes under the book's lock only
+        self._last: float | None = None
+        self._held: dict | None = None  # the newest progress that came too soon
+        self._allowance = float(PROGRESS_BURST)
+        self._allowance_at_s = 0.0
+
+    def progress(self, message: str, progress: float | None = None, total: float | None = None) -> None:
+        if self.request.token is None:
+            return
+        with self._book.lock:
+            if self.open:
+                self._held = self._params(message, progress, total)
+                if not self._may_send():
+                    self._book.hold(self)
+                else:
+                    self._send_held()
+
+    def due_s(self) -> float:
+        """When (monotonic) the held progress may be sent."""
+        return self._allowance_at_s + (1 - self._allowance) * PROGRESS_INTERVAL_S
+
+    def release(self) -> bool:
+        """Send the held progress if it is time. Under the book's lock; False while it is not."""
+        if not (self.open and self._held):
+            return True
+        if self._may_send():
+            self._send_held()
+        return self._held is None
+
+    def flush(self) -> None:
+        """Send the held progress now, before the response. Under the book's lock."""
+        if self._held:
+            self._send_held()
+
+    def _params(self, message: str, progress: float | None, total: float | None) -> dict:
+        last = self._last
+        if progress is None:
+            progress = 1 if last is None else last + 1
+        elif last is not None and progress <= last:
+            progress = last + 1
+        self._last = progress
+        params = {"progressToken": self.request.token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        return {**params, "message": message}
+
+    def _may_send(self) -> bool:
+        now = time.monotonic()
+        earned = (now - self._allowance_at_s) / PROGRESS_INTERVAL_S
+        self._allowance = min(PROGRESS_BURST, self._allowance + earned)
+        self._allowance_at_s = now
+        if self._allowance < 1:
+            return False
+        self._allowance -= 1
+        return True
+
+    def _send_held(self) -> None:
+        params, self._held = self._held, None
+        self._book.send(protocol.encode(protocol.notification("notifications/progress", params)))
+
+
+class Book:
+    """All open calls by id, and the one lock under which things are said to the client.
+
+    `put(bytes)` hands a whole line to the writer; `rouse()` wakes the reading thread
+    when a held progress changes how long it may sleep.
+    """
+
+    def __init__(self, put, rouse) -> None:
+        self.lock = threading.RLock()
+        self._put = put
+        self._rouse = rouse
+        self._open: dict[tuple, list[Call]] = {}
+        self._holding: list[Call] = []
+
+    def send(self, message: bytes) -> None:
+        """Say something that belongs to no call."""
+        with self.lock:
+            self._put(message + b"\n")
+
+    def answer(self, request: Request, answer: bytes | None) -> None:
+        """Answer a request that is in no book, or settle it without one."""
+        with self.lock:
+            if request.batch is not None:
+                answer = request.batch.settle(answer)
+            if answer is not None:
+                self._put(answer + b"\n")
+
+    def open(self, call: Call) -> None:
+        """Enter a call before it starts. An id may be in use twice; both are answered."""
+        with self.lock:
+            self._open.setdefault(protocol.id_key(call.request.id), []).append(call)
+
+    def close(self, call: Call, answer: bytes | None) -> None:
+        """Answer a call, unless it was cancelled in the meantime."""
+        with self.lock:
+            if call.open:
+                call.flush()
+                self._forget(call)
+                self.answer(call.request, answer)
+
+    def cancel(self, request_id: object) -> list[Call]:
+        """Close the calls of this id without an answer and return them; [] when there is none."""
+        with self.lock:
+            calls = list(self._open.get(protocol.id_key(request_id), ()))
+            for call in calls:
+                self._forget(call)
+                self.answer(call.request, None)
+            return calls
+
+    def calls(self) -> list[Call]:
+        """All open calls."""
+        with self.lock:
+            return [call for calls in self._open.values() for call in calls]
+
+    def hold(self, call: Call) -> None:
+        """Remember that a call has a progress to send later. Under the lock."""
+        if call not in self._holding:
+            self._holding.append(call)
+            self._rouse()
+
+    def release_due(self) -> float | None:
+        """Send held progress that is due; returns seconds until the next, None for never."""
+        if not self._holding:
+            return None
+        with self.lock:
+            self._holding = [call for call in self._holding if not call.release()]
+            if not self._holding:
+                return None
+            return max(0.0, min(call.due_s() for call in self._holding) - time.monotonic())
+
+    def _forget(self, call: Call) -> None:
+        call.open = False
+        key = protocol.id_key(call.request.id)
+        rest = [other for other in self._open[key] if other is not call]
+        if rest:
+            self._open[key] = rest
+        else:
+            del self._open[key]

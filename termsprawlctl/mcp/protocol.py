@@ -1,0 +1,140 @@
+"""What the revisions of MCP say, as data and pure functions: no I/O, no state.
+
+Legacy revisions open with `initialize`; the modern one is stateless and marks every
+request. The era is a property of each request, never of the connection: clients mix
+both on one pipe while they find out what a server speaks.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from .. import jsontext
+
+PREFIX = "io.modelcontextprotocol/"
+VERSION_KEY = PREFIX + "protocolVersion"
+CAPABILITIES_KEY = PREFIX + "clientCapabilities"
+SERVER_KEY = PREFIX + "serverInfo"
+SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
+
+# batches: whether an array of messages is one message.
+Revision = namedtuple("Revision", "name modern batches")
+REVISIONS = (
+    Revision("2024-11-05", modern=False, batches=False),
+    Revision("2025-03-26", modern=False, batches=True),
+    Revision("2025-06-18", modern=False, batches=False),
+    Revision("2025-11-25", modern=False, batches=False),
+    Revision("2026-07-28", modern=True, batches=False),
+)
+LEGACY = {revision.name: revision for revision in REVISIONS if not revision.modern}
+MODERN = [revision.name for revision in REVISIONS if revision.modern]
+OLDEST_LEGACY, *_, NEWEST_LEGACY = LEGACY.values()
+# Methods that only the modern revision has: they mark a request as well as its _meta does.
+MODERN_ONLY = frozenset({"server/discover", "subscriptions/listen"})
+CAPABILITIES = {"tools": {}}
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022
+
+NO_ID = object()  # an error whose request cannot be told; the member is left out
+
+
+class Refused(Exception):
+    """A request that is answered with a JSON-RPC error instead of a result."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = data
+
+
+def negotiate(requested: object) -> Revision:
+    """The revision that `initialize` answers; `requested` is None where the client named none."""
+    if requested is None:
+        return OLDEST_LEGACY
+    return LEGACY.get(requested, NEWEST_LEGACY) if isinstance(requested, str) else NEWEST_LEGACY
+
+
+def is_modern(method: str, params: object) -> bool:
+    """The era of one request."""
+    if method in MODERN_ONLY:
+        return True
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and VERSION_KEY in meta
+
+
+def check_modern(params: dict) -> None:
+    """Raise Refused unless a modern request says its version and capabilities as it has to."""
+    meta = params.get("_meta")
+    if not isinstance(meta, dict):
+        raise Refused(INVALID_PARAMS, "params is missing _meta (object)")
+    version = meta.get(VERSION_KEY)
+    if not isinstance(version, str):
+        raise Refused(INVALID_PARAMS, f"_meta is missing {VERSION_KEY} (string)")
+    if version not in MODERN:
+        data = {"supported": MODERN, "requested": version}
+        raise Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    if not isinstance(meta.get(CAPABILITIES_KEY), dict):
+        raise Refused(INVALID_PARAMS, f"_meta is missing {CAPABILITIES_KEY} (object)")
+
+
+def is_id(value: object) -> bool:
+    """Whether a value may identify a request: a string or a number."""
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def id_key(value: object) -> tuple:
+    """An id as a dictionary key: 1, 1.0 and "1" are three ids."""
+    return (type(value), value)
+
+
+def progress_token(params: dict) -> object:
+    """The token that asks for progress (string or integer, 0 and "" count), else None."""
+    meta = params.get("_meta")
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if isinstance(token, (str, int)) and not isinstance(token, bool) else None
+
+
+def modern_result(result: dict, server_info: dict) -> dict:
+    """A result with what the modern revision adds to each."""
+    meta = result.get("_meta")
+    meta = {**meta, SERVER_KEY: server_info} if isinstance(meta, dict) else {SERVER_KEY: server_info}
+    return {"resultType": "complete", **result, "_meta": meta}
+
+
+def response(request_id: object, result: dict) -> dict:
+    """A JSON-RPC response."""
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error(request_id: object, code: int, message: str, data: object = None) -> dict:
+    """A JSON-RPC error response; with NO_ID it has no id member."""
+    body: dict = {"jsonrpc": "2.0"}
+    if request_id is not NO_ID:
+        body["id"] = request_id
+    body["error"] = {"code": code, "message": message}
+    if data is not None:
+        body["error"]["data"] = data
+    return body
+
+
+def notification(method: str, params: dict) -> dict:
+    """A JSON-RPC notification."""
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def encode(message: object) -> bytes:
+    """Compact UTF-8 on one line, without its end.
+
+    Line separators that some readers split at are escaped, lone surrogates replaced.
+    Raises ValueError or TypeError for what JSON cannot hold.
+    """
+    text = jsontext.compact(message)
+    if "\u2028" in text or "\u2029" in text:
+        # Both can only stand inside strings.
+        text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return jsontext.encode(text)

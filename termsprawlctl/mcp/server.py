@@ -1,0 +1,140 @@
+"""The server's life: the loop that reads, and what ends it.
+
+The main thread reads and dispatches; lanes of worker threads run calls; one thread
+writes. So reading goes on whatever a call or a slow reader does.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from . import log, stdio
+from .dispatch import Dispatcher
+from .provider import Provider
+
+# While more than this is unwritten, nothing new is read: the client has to read first.
+MAX_BACKLOG_BYTES = 64 << 20
+BACKLOG_LOOK_S = 0.05
+# At a signal a line that is being written is finished, as long as its reader takes some
+# of it every so often; a reader that takes nothing does not hold up the end.
+STUCK_S = 0.05
+FINISH_LIMIT_S = 2.0
+LAST_LOG_S = 0.02
+END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def serve(provider: Provider) -> int:
+    """Serve a provider on this process' standard descriptors until it ends; returns the exit status.
+
+    Worker threads may still be blocked in calls then: leave with os._exit().
+    """
+    return Server(provider, *stdio.take_over()).run()
+
+
+class Server:
+    """One client, one provider, two descriptors. run() has to be called in the main thread."""
+
+    def __init__(self, provider: Provider, in_fd: int, out_fd: int) -> None:
+        self._provider = provider
+        self._in_fd, self._out_fd = in_fd, out_fd
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+        self._poll = select.poll()
+        self._polling_input = False
+        self._signalled = False
+        self._ended_at_s: float | None = None  # when the input ended
+        self._lines = stdio.Lines(provider.max_line_bytes)
+        self._writer = stdio.Writer(out_fd, MAX_BACKLOG_BYTES, self._on_written)
+        self._dispatcher = Dispatcher(provider, self._writer, self._wake)
+
+    def run(self) -> int:
+        """Serve until the input ends, a signal comes or the output breaks; returns 0."""
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in END_SIGNALS:
+            signal.signal(number, self._on_signal)
+        self._poll.register(self._wake_read, select.POLLIN)
+        self._poll.register(self._out_fd, 0)  # an output that breaks is reported all the same
+        while not (self._signalled or self._writer.broken or self._is_done()):
+            self._poll_input(wanted=self._ended_at_s is None and self._writer.has_room())
+            self._step(self._patience_s())
+        self._end()
+        return 0
+
+    def _step(self, patience_s: float | None) -> None:
+        for descriptor, _ in self._poll.poll(None if patience_s is None else patience_s * 1000):
+            if descriptor == self._wake_read:
+                self._swallow_wake_ups()
+            elif descriptor == self._out_fd:
+                self._writer.give_up()
+            else:
+                self._read()
+
+    def _patience_s(self) -> float | None:
+        """How long nothing has to be done unless a descriptor says so; None for ever."""
+        waits = [self._dispatcher.book.release_due(), self._grace_left_s()]
+        if not self._writer.has_room():
+            waits.append(BACKLOG_LOOK_S)
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def _grace_left_s(self) -> float | None:
+        limit = self._provider.finish_in_flight_s
+        if self._ended_at_s is None or limit is None:
+            return None
+        return max(0.0, self._ended_at_s + limit - time.monotonic())
+
+    def _is_done(self) -> bool:
+        if self._ended_at_s is None:
+            return False
+        return self._grace_left_s() == 0 or not (self._dispatcher.book.calls() or self._writer.backlog)
+
+    def _end(self) -> None:
+        self._dispatcher.cancel_all()
+        try:
+            self._provider.close()
+        except Exception as fault:  # noqa: BLE001 - the end comes all the same
+            log.log(f"closing failed: {type(fault).__name__} {log.where(fault)}")
+        self._writer.finish(STUCK_S, FINISH_LIMIT_S)
+        log.drain(LAST_LOG_S)
+
+    def _poll_input(self, *, wanted: bool) -> None:
+        if wanted and not self._polling_input:
+            self._poll.register(self._in_fd, select.POLLIN)
+        elif self._polling_input and not wanted:
+            self._poll.unregister(self._in_fd)
+        self._polling_input = wanted
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._in_fd, stdio.READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""  # a terminal that is gone
+        for line in self._lines.feed(data) if data else self._lines.end():
+            self._dispatcher.take(line)
+        if not data:
+            self._ended_at_s = time.monotonic()
+            self._dispatcher.end_of_input()
+
+    def _on_signal(self, _number, _frame) -> None:
+        self._signalled = True  # the byte in the wake-up pipe ends the poll
+
+    def _on_written(self) -> None:
+        if self._ended_at_s is not None or self._writer.broken:
+            self._wake()
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._wake_write, b"\0")
+        except BlockingIOError:
+            return  # it is full of wake-ups
+
+    def _swallow_wake_ups(self) -> None:
+        try:
+            os.read(self._wake_read, stdio.READ_BYTES)
+        except BlockingIOError:
+            return

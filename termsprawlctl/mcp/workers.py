@@ -1,0 +1,48 @@
+"""Threads that run jobs in order of arrival, at most so many at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+
+class Lane:
+    """Runs `run(job)` for each job added; threads start when they are needed, and stay."""
+
+    def __init__(self, name: str, limit: int, run) -> None:
+        self._name = name
+        self._limit = limit
+        self._run = run
+        self._changed = threading.Condition()
+        self._queue: deque = deque()
+        self._threads = 0
+        self._idle = 0
+
+    def add(self, job) -> None:
+        """Queue a job; never blocks."""
+        with self._changed:
+            self._queue.append(job)
+            if len(self._queue) > self._idle and self._threads < self._limit:
+                self._threads += 1
+                name = f"{self._name}-{self._threads}"
+                threading.Thread(target=self._work, name=name, daemon=True).start()
+            else:
+                self._changed.notify()
+
+    def remove(self, job) -> bool:
+        """Take a job back; False when it has been started (or was never added)."""
+        with self._changed:
+            try:
+                self._queue.remove(job)
+            except ValueError:
+                return False
+            return True
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._idle += 1
+                self._changed.wait_for(lambda: self._queue)
+                self._idle -= 1
+                job = self._queue.popleft()
+            self._run(job)
