@@ -43,8 +43,22 @@ def pretty(value: object) -> str:
 
 
 def compact(value: object) -> str:
-    """For machines: no white space, non-ASCII characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """For machines: no white space, non-ASCII characters as they are.
+
+    Raises ValueError for NaN and infinities.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def wire(value: object) -> bytes:
+    """For another program: compact UTF-8; a lone surrogate, which has none, stays an escape.
+
+    Raises ValueError for NaN and infinities.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def encode(text: str) -> bytes:
