@@ -43,6 +43,7 @@ class Context:
     def __init__(self, cancelled: threading.Event | None = None) -> None:
         self.cancelled = cancelled or threading.Event()
         self._on_cancel = None
+        self._lock = threading.Lock()
 
     def progress(self, message: str, progress: float | None = None, total: float | None = None) -> None:
         """Tell the client how far the call is; dropped where it did not ask for that.
@@ -59,7 +60,8 @@ class Context:
         in the server's reading thread: it must neither block nor raise. The latest wins;
         None takes it back.
         """
-        self._on_cancel = action
+        with self._lock:
+            self._on_cancel = action
         if self.cancelled.is_set():
             self._run_on_cancel()
 
@@ -69,7 +71,8 @@ class Context:
         self._run_on_cancel()
 
     def _run_on_cancel(self) -> None:
-        action, self._on_cancel = self._on_cancel, None
+        with self._lock:
+            action, self._on_cancel = self._on_cancel, None
         if action is not None:
             action()
 

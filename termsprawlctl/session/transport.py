@@ -33,6 +33,7 @@ finally:
         sys.modules["ssl"] = _ssl
 
 HOST = "127.0.0.1"
+UNAVAILABLE = "Tool connection unavailable"  # how every failure to get an answer begins
 DEADLINE_S = 45.0  # the contract's, for the whole exchange
 # The largest honest answer is a screenshot of a few megabytes.
 MAX_ANSWER_BYTES = 64 << 20
@@ -47,18 +48,21 @@ def call(
     args: object = None,
     *,
     deadline_s: float = DEADLINE_S,
+    connected=None,
 ) -> dict:
     """Run one operation; every failure to get an answer is an `ok: false` result, too.
 
     `operation` is left out of the request when it is None; `args` is any JSON value.
-    `deadline_s` bounds the whole exchange, in seconds.
+    `deadline_s` bounds the whole exchange, in seconds. `connected(socket)` is called once
+    the app is connected and before anything is sent; shutting that socket down, from any
+    thread, ends the call.
     """
     body: dict = {} if operation is None else {"operation": operation}
     body["args"] = {} if args is None else args
     try:
         request = json.dumps(body, allow_nan=False).encode("ascii")
         target = locate(session_path)
-        return _tool_result(_exchange(target, request, Deadline(deadline_s)), target.token)
+        return _tool_result(_exchange(target, request, Deadline(deadline_s), connected), target.token)
     except Unavailable as reason:
         return _unavailable(str(reason))
     except Exception as fault:  # noqa: BLE001 - the contract: a call never raises
@@ -69,7 +73,7 @@ def call(
 def _unavailable(reason: str) -> dict:
     return {
         "ok": False,
-        "error": f"Tool connection unavailable: {reason}. Check that termsprawl is running. "
+        "error": f"{UNAVAILABLE}: {reason}. Check that termsprawl is running. "
         "Mutations are not automatically retried.",
     }
 
@@ -87,10 +91,12 @@ def _tool_result(answer: bytes, token: str) -> dict:
     raise Unavailable("the answer is not a tool result")
 
 
-def _exchange(target: Target, request: bytes, deadline: Deadline) -> bytes:
+def _exchange(target: Target, request: bytes, deadline: Deadline, connected) -> bytes:
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         _connect(sock, target, deadline)
+        if connected is not None:
+            connected(sock)
         connection = http_client.HTTPConnection(HOST, target.port)
         connection.sock = _ExchangeSocket(sock, deadline)
         connection.request(

@@ -1,0 +1,76 @@
+"""`mcp`: serve one of the systems to an MCP client over stdio; without a name, the operations."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+# name: what `mcp --help` says of it. The module is commands/mcp_<name>.py, with
+# configure(parser) and provider(args), which returns the Provider to serve.
+SERVERS: dict[str, str] = {}
+
+EPILOG = """\
+examples:
+  termsprawlctl mcp
+  termsprawlctl mcp --wait 30 --session /path/to/session.json
+
+Serves until its input ends. The handshake asks the app for session_info and fails when
+the app cannot be reached; --wait keeps trying for a while. Calls are never repeated.
+"""
+
+
+def configure(parser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=_seconds,
+        default=0.0,
+        help="how long the handshake tries again while the app is away (default 0)",
+    )
+    parser.set_defaults(server=None)
+    if SERVERS:
+        _add_servers(parser)
+
+
+def run(args) -> int:
+    from ..mcp.server import serve
+
+    # Worker threads may still be inside a call: nothing but the process can end them.
+    os._exit(serve(_provider(args)))
+
+
+def _provider(args):
+    if args.server is not None:
+        return _module(args.server).provider(args)
+    from ..session.bridge import Bridge
+    from ..session.report import require_session
+
+    return Bridge(require_session(args.session), args.wait)
+
+
+def _add_servers(parser) -> None:
+    class Lazy(type(parser)):
+        """The parser of one server, which imports the server's module only to be used."""
+
+        def parse_known_args(self, args=None, namespace=None):
+            _module(self.server).configure(self)
+            return super().parse_known_args(args, namespace)
+
+    servers = parser.add_subparsers(dest="server", metavar="SERVER", parser_class=Lazy, title="other servers")
+    for name, summary in SERVERS.items():
+        servers.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.").server = name
+
+
+def _module(name: str):
+    return importlib.import_module(f".mcp_{name}", __package__)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise ValueError(text)
+    return value
+
+
+_seconds.__name__ = "number of seconds"
