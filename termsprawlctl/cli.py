@@ -23,6 +23,8 @@ COMMANDS = {
     "mcp": ("mcp", "serve the operations to an MCP client over stdio"),
     "tools": ("tools [OPERATION]", "list the operations and their arguments"),
     "guide": ("guide [TOPIC]", "print a guide for agents"),
+    "external": ("external NODE_ID", "show a node's terminal in a window of its own"),
+    "attach": ("attach NODE_ID", "show a node's terminal in this terminal"),
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
 

@@ -1,0 +1,28 @@
+"""`attach`: a node's terminal in the terminal that this runs in."""
+
+from __future__ import annotations
+
+import os
+
+EPILOG = """\
+example:
+  termsprawlctl attach n-1
+
+One more client of the node's tmux session, also from inside another tmux. The prefix key
+and d (as a rule C-b d) leave it again; the session stays alive.
+"""
+
+
+def configure(parser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("node", metavar="NODE_ID", help="the node, as canvas_list names it")
+    parser.add_argument(
+        "--data", metavar="DIR", help="data directory of the app or host (default: the session file's, else the host's)"
+    )
+
+
+def run(args) -> int:
+    from ..session.node_terminal import NodeTerminal, attach, data_directory
+
+    attach(NodeTerminal(data_directory(args.data, args.session, os.environ), args.node), os.environ)
+    raise AssertionError("attach() does not return")

@@ -1,0 +1,140 @@
+"""The terminal of one node: the tmux session that a second client may attach to.
+
+Works on the app's data directory and on the embedded host's alike, without asking
+either: the files in it say where the tmux server listens.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+
+from .. import layout, tmux
+from ..errors import CtlError, UsageError
+from .discovery import session_file
+
+
+def data_directory(option: str | None, session_option: str | None, environment) -> str:
+    """The data directory to look in: --data, else the session file's, else the embedded host's.
+
+    The session file lies in `<data>/agent-tools/sessions/`. Raises UsageError.
+    """
+    if option is not None:
+        if not option:
+            raise UsageError("--data needs a directory.")
+        return os.path.abspath(option)
+    session = session_file(session_option, environment)
+    if session:
+        return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(session))))
+    return layout.default_data_directory(environment)
+
+
+class NodeTerminal:
+    """A node's tmux session, by name; nothing is looked at before check().
+
+    `server` is the tmux server where the caller knows it; else the data directory's.
+    Raises UsageError for a node id that is none, CtlError where tmux is missing.
+    """
+
+    def __init__(self, data: str, node_id: str, *, server: tmux.Tmux | None = None, which=None) -> None:
+        if not layout.is_id(node_id):
+            raise UsageError(
+                f"{node_id!r} is not a node id.", "A node id has letters, digits, - and _ only; canvas_list shows them."
+            )
+        self.paths = layout.DataPaths(data)
+        self.node_id = node_id
+        self.session = layout.tmux_session(node_id)
+        if server is None:
+            server = tmux.Tmux(tmux.find(which) if which else tmux.find(), *self.paths.tmux_base_args())
+        self.server = server
+
+    @property
+    def socket(self) -> str:
+        """The path of the tmux server's socket."""
+        return self.server.base[self.server.base.index("-S") + 1]
+
+    def attach_argv(self) -> list[str]:
+        """The command that shows the session as one more client; the others stay attached.
+
+        Valid after check(): the plain target also means a prefix where the session is gone.
+        """
+        return [*self.server.base, "attach-session", "-t", self.session]
+
+    def remedy(self) -> str:
+        """How to see the terminal where no window can be opened, ready to paste."""
+        own = shlex.join(["termsprawlctl", "attach", self.node_id, "--data", self.paths.root])
+        return f"Without a window: `{own}`, or: {shlex.join(self.attach_argv())}"
+
+    def check(self) -> None:
+        """Raise CtlError unless exactly this session is there, on a server of our own."""
+        self._check_socket()
+        try:
+            self.server.run("has-session", "-t", tmux.exact(self.session))
+        except tmux.TmuxError as error:
+            raise self._gone(error.message) from None
+
+    def _check_socket(self) -> None:
+        path = self.socket
+        tmux.check_socket_path(path)
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise CtlError(
+                f"no tmux server of {self.paths.root}: {path}: {error.strerror}.",
+                "Start the app or `termsprawlctl host start`, or name another data directory with --data.",
+            ) from None
+        if not stat.S_ISSOCK(status.st_mode):
+            raise CtlError(f"{path} is not a socket, so there is no tmux server.", "Is --data right?")
+        if status.st_uid != os.getuid():
+            # Whoever owns a server decides what a client of it shows and runs.
+            raise CtlError(
+                f"the tmux socket {path} belongs to another user (uid {status.st_uid}, this is uid {os.getuid()}).",
+                "Run this as that user.",
+            )
+
+    def _gone(self, words: str) -> CtlError:
+        try:
+            lines = self.server.run("list-sessions", "-F", "#{session_name}").split("\n")
+        except tmux.TmuxError:
+            return CtlError(
+                f"no tmux server answers on {self.socket} ({words}).", "Start the app or `termsprawlctl host start`."
+            )
+        prefix = layout.SESSION_PREFIX
+        others = sorted(line[len(prefix) :] for line in lines if line.startswith(prefix))
+        there = f"Nodes with a terminal: {', '.join(others)}." if others else "No node has a terminal there."
+        return CtlError(f"node {self.node_id} has no terminal in {self.paths.root} ({words}).", there)
+
+
+def attach(node: NodeTerminal, environment) -> None:
+    """Become the tmux client, in the current terminal; returns never.
+
+    Works inside another tmux, too. Raises CtlError.
+    """
+    node.check()
+    if not (os.isatty(0) and os.isatty(1)):
+        raise CtlError(
+            "attach needs a terminal on standard input and output.",
+            f"Run it at a shell, or open a window: termsprawlctl external {node.node_id}",
+        )
+    if _own_session(node, environment) == node.session:
+        # The client would draw itself inside itself, without end.
+        raise CtlError(f"this is the terminal of node {node.node_id} already.", "Run this in another terminal.")
+    argv = node.attach_argv()
+    try:
+        os.execve(argv[0], argv, tmux.server_environment(environment))  # noqa: S606 - an argv, no shell
+    except OSError as error:
+        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
+
+
+def _own_session(node: NodeTerminal, environment) -> str | None:
+    """The session of the pane that this process runs in, if the node's server holds it."""
+    pane = environment.get("TMUX_PANE", "")
+    # socket,pid,session: the path may hold commas itself.
+    socket = environment.get("TMUX", "").rsplit(",", 2)[0]
+    try:
+        if not pane.startswith("%") or not os.path.samefile(socket, node.socket):
+            return None
+        return node.server.display(pane, "#{session_name}")
+    except (OSError, ValueError, CtlError):
+        return None
