@@ -32,11 +32,13 @@ class Deadline:
 class DeadlineReader(io.RawIOBase):
     """The receiving side of a socket as a raw stream that keeps one deadline.
 
-    Reads raise TimeoutError when it has passed. Closing it leaves the socket open.
+    `received` is what was read from the socket before; it comes first. Reads raise
+    TimeoutError when the deadline has passed. Closing it leaves the socket open.
     """
 
-    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, sock: socket.socket, deadline: Deadline, received: bytes = b"") -> None:
         super().__init__()
+        self._received = received
         self._sock = sock
         self._deadline = deadline
 
@@ -44,6 +46,11 @@ class DeadlineReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer) -> int:
+        if self._received:
+            size = min(len(buffer), len(self._received))
+            buffer[:size] = self._received[:size]
+            self._received = self._received[size:]
+            return size
         self._sock.settimeout(self._deadline.left_s())
         try:
             return self._sock.recv_into(buffer)

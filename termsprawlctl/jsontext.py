@@ -12,6 +12,9 @@ import math
 # Python's indenting encoder needs a frame a level and its stack ends at 1,000
 # frames; no message that these programs exchange nests deeper than a dozen.
 MAX_DEPTH = 500
+# Python's own limit for integers in text is 4,300 digits (time grows with their square);
+# no double, which is all that most JSON programs know, has more than 309.
+MAX_DIGITS = 1000
 
 
 def loads(text: str | bytes) -> object:
@@ -27,7 +30,9 @@ def loads(text: str | bytes) -> object:
         except UnicodeDecodeError as error:
             raise ValueError(f"not UTF-8 at byte {error.start}") from None
     try:
-        value = json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant, parse_float=_finite)
+        value = json.loads(
+            text.removeprefix("\ufeff"), parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer
+        )
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
@@ -56,7 +61,7 @@ def wire(value: object) -> bytes:
     Raises ValueError for NaN and infinities.
     """
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+        return compact(value).encode("utf-8")
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
@@ -78,6 +83,12 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise ValueError("a number is too large")
     return number
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError("a number is too large")
+    return int(digits)
 
 
 def _within_depth(value: object) -> bool:

@@ -16,8 +16,9 @@ from ..files import read_small
 ENVIRONMENT_VARIABLE = "TERMSPRAWL_SESSION_FILE"
 # The one form the app writes. Anything else (names, other notations of
 # 127.0.0.1, user info, control characters, backslashes, another path) might be
-# resolved to somewhere else by somebody, and must not see the token.
-_ENDPOINT = re.compile(r"http://127\.0\.0\.1:([0-9]{1,5})(/call(?:\?[!-\[\]-~]*)?)", re.ASCII)
+# resolved to somewhere else by somebody, and must not see the token. A fragment (#)
+# is no part of what is sent.
+_ENDPOINT = re.compile(r'http://127\.0\.0\.1:([0-9]{1,5})(/call(?:\?[!"$-\[\]-~]*)?)', re.ASCII)
 
 
 class Unavailable(Exception):

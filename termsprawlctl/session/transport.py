@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import selectors
 import socket
@@ -38,6 +37,10 @@ DEADLINE_S = 45.0  # the contract's, for the whole exchange
 # The largest honest answer is a screenshot of a few megabytes.
 MAX_ANSWER_BYTES = 64 << 20
 _CHUNK_BYTES = 65536
+# What connecting, or even making a socket, fails with in a sandbox without network.
+_BLOCKED = (errno.EPERM, errno.EACCES, errno.ENETUNREACH)
+_SANDBOX_VARIABLE = "CODEX_SANDBOX_NETWORK_DISABLED"
+_REMEDY = "run this command outside the sandbox, or allow it loopback network access"
 # Scrubbing needs a token that no ordinary text contains; real ones have 64 digits.
 _MIN_SCRUBBED_TOKEN = 16
 
@@ -60,7 +63,7 @@ def call(
     body: dict = {} if operation is None else {"operation": operation}
     body["args"] = {} if args is None else args
     try:
-        request = json.dumps(body, allow_nan=False).encode("ascii")
+        request = jsontext.wire(body)
         target = locate(session_path)
         return _tool_result(_exchange(target, request, Deadline(deadline_s), connected), target.token)
     except Unavailable as reason:
@@ -92,71 +95,76 @@ def _tool_result(answer: bytes, token: str) -> dict:
 
 
 def _exchange(target: Target, request: bytes, deadline: Deadline, connected) -> bytes:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        _connect(sock, target, deadline)
-        if connected is not None:
-            connected(sock)
-        connection = http_client.HTTPConnection(HOST, target.port)
-        connection.sock = _ExchangeSocket(sock, deadline)
-        connection.request(
-            "POST",
-            target.request_target,
-            body=request,
-            headers={
-                "authorization": f"Bearer {target.token}",
-                "content-type": "application/json",
-                "connection": "close",
-            },
-        )
-        response = connection.getresponse()
-        if 300 <= response.status <= 399:
-            raise Unavailable(f"the server answered with a redirect ({response.status}), and none is followed")
-        return _read_body(response)
-    except Unavailable:
-        raise
-    except TimeoutError:
+        with _connect(target, deadline) as sock:
+            if connected is not None:
+                connected(sock)
+            return _ask(sock, target, request, deadline)
+    except (TimeoutError, socket.timeout):
         raise Unavailable(f"no complete answer within {deadline.seconds:g} s") from None
     except http_client.IncompleteRead:
         raise Unavailable("the answer was cut short") from None
     except http_client.RemoteDisconnected:
         raise Unavailable("the server closed the connection without an answer") from None
-    except http_client.HTTPException:
+    except (http_client.HTTPException, ValueError):
+        # ValueError: a chunk of a negative size, among others.
         raise Unavailable("the answer is not HTTP") from None
     except OSError as error:
         raise Unavailable(f"the connection broke ({_describe(error)})") from None
-    except ValueError:
-        # http.client's own word for a broken chunk size, among others.
-        raise Unavailable("the answer is not HTTP") from None
-    finally:
-        sock.close()
 
 
-def _connect(sock: socket.socket, target: Target, deadline: Deadline) -> None:
-    sock.settimeout(deadline.left_s())
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    where = f"{HOST}:{target.port}"
+def _ask(sock: socket.socket, target: Target, request: bytes, deadline: Deadline) -> bytes:
+    connection = http_client.HTTPConnection(HOST, target.port)
+    connection.sock = _ExchangeSocket(sock, deadline)
+    connection.request(
+        "POST",
+        target.request_target,
+        body=request,
+        headers={
+            "authorization": f"Bearer {target.token}",
+            "content-type": "application/json",
+            "connection": "close",
+        },
+    )
+    with connection.getresponse() as response:
+        if 300 <= response.status <= 399:
+            raise Unavailable(f"the server answered with a redirect ({response.status}), and none is followed")
+        return _read_body(response)
+
+
+def _connect(target: Target, deadline: Deadline) -> socket.socket:
     try:
-        sock.connect((HOST, target.port))
-    except socket.timeout:
-        raise TimeoutError from None
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     except OSError as error:
-        if error.errno in (errno.EPERM, errno.EACCES):
-            raise Unavailable(
-                f"this process may not connect to {where} ({_describe(error)}): a sandbox blocks loopback; "
-                "run this command outside the sandbox, or allow it loopback network access"
-            ) from None
-        if error.errno == errno.ECONNREFUSED:
-            raise Unavailable(_nobody_listens(where, target)) from None
-        raise Unavailable(f"cannot connect to {where} ({_describe(error)})") from None
-    # A free port in the ephemeral range can be given to the connecting socket
-    # itself, which then talks to itself.
-    if sock.getsockname() == sock.getpeername():
-        raise Unavailable(_nobody_listens(where, target))
+        raise Unavailable(_not_connected(target, error)) from None
+    try:
+        sock.settimeout(deadline.left_s())
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.connect((HOST, target.port))
+        if sock.getsockname() == sock.getpeername():
+            # A free port in the ephemeral range can be given to the connecting socket
+            # itself, which then talks to itself.
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "connected to itself")
+    except (TimeoutError, socket.timeout):
+        sock.close()
+        raise
+    except OSError as error:
+        sock.close()
+        raise Unavailable(_not_connected(target, error)) from None
+    return sock
 
 
-def _nobody_listens(where: str, target: Target) -> str:
-    return f"nothing listens on {where} (connection refused), so {target.endpoint_file} is out of date"
+def _not_connected(target: Target, error: OSError) -> str:
+    where = f"{HOST}:{target.port}"
+    if error.errno in _BLOCKED:
+        return f"this process may not connect to {where} ({_describe(error)}): a sandbox blocks loopback; {_REMEDY}"
+    if error.errno != errno.ECONNREFUSED:
+        return f"cannot connect to {where} ({_describe(error)})"
+    reason = f"nothing listens on {where} (connection refused), so {target.endpoint_file} is out of date"
+    if os.environ.get(_SANDBOX_VARIABLE):
+        # A sandbox with a network of its own has a loopback of its own, too.
+        reason += f", or the sandbox hides it ({_SANDBOX_VARIABLE} is set); {_REMEDY}"
+    return reason
 
 
 def _describe(error: OSError) -> str:
@@ -191,47 +199,39 @@ class _ExchangeSocket:
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock
         self._deadline = deadline
+        self._early = b""  # what arrived while there was still something to send
         self._answered = False
 
     def makefile(self, _mode: str):
-        return io.BufferedReader(DeadlineReader(self._sock, self._deadline), _CHUNK_BYTES)
+        return io.BufferedReader(DeadlineReader(self._sock, self._deadline, self._early), _CHUNK_BYTES)
 
     def close(self) -> None:
         """http.client closes before it reads a `connection: close` body; the caller closes."""
 
     def sendall(self, data: bytes) -> None:
-        if self._answered:
-            return
-        self._sock.setblocking(False)
         view = memoryview(data)
+        self._sock.setblocking(False)
         with selectors.DefaultSelector() as selector:
             selector.register(self._sock, selectors.EVENT_READ | selectors.EVENT_WRITE)
-            while view:
-                ready = self._wait(selector)
-                if ready & selectors.EVENT_READ and self._answer_has_begun():
-                    self._answered = True
-                    return
-                if ready & selectors.EVENT_READ:
-                    # Only an interim answer (1xx): it stays readable, so stop looking.
-                    selector.modify(self._sock, selectors.EVENT_WRITE)
-                if ready & selectors.EVENT_WRITE:
+            while view and not self._answered:
+                for _, ready in selector.select(self._deadline.left_s()):
                     try:
-                        view = view[self._sock.send(view) :]
+                        if ready & selectors.EVENT_READ:
+                            self._receive()
+                        if ready & selectors.EVENT_WRITE and not self._answered:
+                            view = view[self._sock.send(view) :]
                     except BlockingIOError:
                         continue
                     except OSError:
-                        self._answered = True  # or nothing; reading will tell
-                        return
+                        self._answered = True  # or nothing came; reading will tell
 
-    def _wait(self, selector) -> int:
-        events = selector.select(self._deadline.left_s())
-        return events[0][1] if events else 0
+    def _receive(self) -> None:
+        data = self._sock.recv(_CHUNK_BYTES)
+        self._early += data
+        self._answered = not data or len(self._early) > _CHUNK_BYTES or not _is_interim(self._early)
 
-    def _answer_has_begun(self) -> bool:
-        try:
-            start = self._sock.recv(10, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        return not (start.startswith(b"HTTP/1.") and start[9:10] == b"1")
+
+def _is_interim(received: bytes) -> bool:
+    """Whether all that came is interim (1xx), which has no body, or too short to tell."""
+    heads = received.replace(b"\r\n", b"\n").split(b"\n\n")
+    return all(len(head) < len(b"HTTP/1.1 1") or head[9:10] == b"1" for head in heads)
