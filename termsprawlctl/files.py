@@ -63,18 +63,35 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE) -> None:
 
 
 def private_directory(path: str) -> str:
-    """Make the directory and its parents 0700 where they are missing; return the path.
+    """Make a directory of our own 0700, its missing parents too; return the path.
 
-    Raises OSError when it cannot be made, is no directory, or belongs to
-    another user. An own directory that others may enter is narrowed to 0700.
+    One that others may enter is narrowed to 0700: only for directories that nobody
+    else has a use for. Raises OSError when it cannot be made, is no directory, or
+    belongs to another user.
     """
+    status = _directory_of_ours(path)
+    if stat.S_IMODE(status.st_mode) != DIRECTORY_MODE:
+        os.chmod(path, DIRECTORY_MODE)
+    return path
+
+
+def named_directory(path: str) -> str:
+    """Make a directory that a user named, 0700 where it is missing; return the path.
+
+    The mode of one that exists stays as it is. Raises OSError as private_directory()
+    does, and when other users may write to it, who could replace what lies there.
+    """
+    if _directory_of_ours(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise OSError(0, "other users may write to it", path)
+    return path
+
+
+def _directory_of_ours(path: str) -> os.stat_result:
     _make_private(path)
     status = os.stat(path)
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         raise OSError(0, "it belongs to another user", path)
-    if stat.S_IMODE(status.st_mode) != DIRECTORY_MODE:
-        os.chmod(path, DIRECTORY_MODE)
-    return path
+    return status
 
 
 def _make_private(path: str) -> None:

@@ -15,7 +15,7 @@ import os
 
 from .. import jsontext
 from ..errors import CtlError
-from ..files import private_directory, read_small, write_atomically
+from ..files import DIRECTORY_MODE, read_small, write_atomically
 
 VERSION = 1
 MAX_PROJECT_BYTES = 32 << 20
@@ -63,7 +63,7 @@ def changing(folder: str):
     document["rev"] = rev + 1 if isinstance(rev, int) else 1
     path = project_file(folder)
     try:
-        private_directory(os.path.dirname(path))
+        os.makedirs(os.path.dirname(path), mode=DIRECTORY_MODE, exist_ok=True)
         write_atomically(path, json.dumps(document, indent=2).encode() + b"\n")
     except OSError as error:
         raise CtlError(f"Cannot write {path}: {error.strerror}.", "Nothing was changed.") from None

@@ -9,7 +9,7 @@ import signal
 import time
 
 from ..errors import CtlError
-from ..files import private_directory
+from ..files import named_directory
 from ..layout import DataPaths
 from ..processes import environment_without, spawn_detached
 from ..program import own_argv
@@ -103,7 +103,7 @@ def terminals_of(paths: DataPaths) -> Terminals:
 
 def _spawn(paths: DataPaths) -> None:
     try:
-        private_directory(paths.root)
+        named_directory(paths.root)
         _put_aside_large_log(paths.log)
         log = os.open(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -67,7 +67,7 @@ def terminal_open(host, session, args) -> dict:
             canvas.add_terminal(document, node_id, args.get("title") or "Terminal", folder)
     except BaseException:
         host.terminals.kill(node_id)
-        host.forget_node(node_id)
+        host.forget_node(node_id, session.project_id)
         raise
     return {"nodeId": node_id}
 
@@ -101,8 +101,10 @@ def terminal_close(host, session, args) -> dict:
     # The file first: when it cannot be written, the terminal stays whole.
     with canvas.changing(host.projects.folder(session.project_id)) as document:
         canvas.remove(document, node_id)
-    host.terminals.kill(node_id)
-    host.forget_node(node_id)
+    # A project file may name a node of another project (a copied folder does).
+    if host.terminals.project_of(node_id) == session.project_id:
+        host.terminals.kill(node_id)
+    host.forget_node(node_id, session.project_id)
     return {"nodeId": node_id, "closed": True}
 
 

@@ -13,7 +13,7 @@ import os
 
 from .. import jsontext
 from ..errors import CtlError
-from ..files import private_directory, read_small, remove_quietly, write_atomically
+from ..files import named_directory, private_directory, read_small, remove_quietly, write_atomically
 from ..layout import DataPaths
 from ..session import transport
 
@@ -34,7 +34,8 @@ class ServerLock:
         """Take the directory. Raises Occupied, or CtlError when the directory cannot be used."""
         paths = self._paths
         try:
-            for directory in (paths.root, paths.agent_tools, paths.sessions, paths.tmux_sockets):
+            named_directory(paths.root)
+            for directory in (paths.agent_tools, paths.sessions, paths.tmux_sockets):
                 private_directory(directory)
             descriptor = os.open(paths.flock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

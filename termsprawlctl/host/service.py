@@ -14,7 +14,7 @@ import uuid
 
 from .. import console
 from ..errors import FAILED, OK, CtlError
-from ..files import private_directory, remove_quietly, write_atomically
+from ..files import named_directory, private_directory, remove_quietly, write_atomically
 from ..layout import DataPaths
 from ..program import program_file
 from ..session import guides
@@ -59,9 +59,10 @@ class Host:
             "TERMSPRAWL_PROJECT_ID": project,
         }
 
-    def forget_node(self, node_id: str) -> None:
-        """Revoke a node's token and remove what it was launched with."""
-        self.sessions.revoke(node_id)
+    def forget_node(self, node_id: str, project: str) -> None:
+        """Revoke the token of a project's node and remove what it was launched with."""
+        if not self.sessions.revoke(node_id, project):
+            return
         shutil.rmtree(os.path.join(self.paths.launch, node_id), ignore_errors=True)
 
     def log(self, text: str) -> None:
@@ -121,7 +122,7 @@ def prepare_socket(paths: DataPaths) -> None:
         return
     remove_quietly(paths.tmux_socket_pointer)
     try:
-        private_directory(paths.root)
+        named_directory(paths.root)
         private_directory(paths.tmux_sockets)
         if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES:
             return
@@ -143,18 +144,17 @@ def _write_static_files(host: Host) -> None:
 
 
 def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
-    tmux_pid = None
+    host.terminals.look_for_server()
     while not stop.wait(WATCH_INTERVAL_S):
         if lock.is_ours():
-            tmux_pid = host.terminals.server_pid()
             continue
         if os.path.isdir(host.paths.agent_tools):
             host.log("endpoint.json or server.lock is no longer this host's; another server has taken over")
         else:
             host.log("the data directory was deleted")
             # Its socket went with it: nobody could ever reach these terminals again.
-            if tmux_pid is not None:
-                _end_quietly(tmux_pid)
+            if host.terminals.server_pid is not None:
+                _end_quietly(host.terminals.server_pid)
         return FAILED
     return OK
 

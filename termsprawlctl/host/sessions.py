@@ -44,11 +44,16 @@ class SessionStore:
                 return known
             return self._write(Session(node_id, project_id, secrets.token_hex(32), status))
 
-    def revoke(self, node_id: str) -> None:
-        """End the node's session; its token opens nothing from now on."""
+    def revoke(self, node_id: str, project_id: str) -> bool:
+        """End the node's session: its token opens nothing from now on; False when the project has none."""
         with self._lock:
+            self._refresh()
+            known = self._sessions.get(node_id)
+            if known is None or known.project_id != project_id:
+                return False
             remove_quietly(self._paths.session(node_id))
-            self._sessions.pop(node_id, None)
+            del self._sessions[node_id]
+            return True
 
     def find(self, token: str) -> Session | None:
         """The session with this token, compared in constant time over all of them."""

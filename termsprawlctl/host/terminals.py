@@ -40,6 +40,8 @@ class Terminals:
 
     def __init__(self, tmux: Tmux) -> None:
         self._tmux = tmux
+        # Known while its socket exists, and still needed when that was deleted.
+        self.server_pid: int | None = None
 
     def open(self, node_id: str, project: str, folder: str, environment: dict[str, str]) -> None:
         """Start a login shell for a node and wait until it shows its prompt."""
@@ -49,6 +51,7 @@ class Terminals:
         try:
             self._tmux.run("new-session", "-d", "-s", name, "-c", folder, *size, *variables)
             self._tmux.run("set-option", "-t", exact_pane(name), PROJECT_OPTION, project)
+            self.look_for_server()
         except TmuxError as error:
             self.kill(node_id)
             raise CtlError(f"The terminal could not be started ({error.message}).") from None
@@ -105,12 +108,12 @@ class Terminals:
         except TmuxError:
             return
 
-    def server_pid(self) -> int | None:
-        """The process id of the tmux server; None when none runs."""
+    def look_for_server(self) -> None:
+        """Note the process id of the tmux server in `server_pid`; None when none runs."""
         try:
-            return int(self._tmux.run("display-message", "-p", "#{pid}"))
+            self.server_pid = int(self._tmux.run("display-message", "-p", "#{pid}"))
         except (TmuxError, ValueError):
-            return None
+            self.server_pid = None
 
     def _pane(self, node_id: str) -> str:
         """The id of the node's pane, which is out of copy mode afterwards."""

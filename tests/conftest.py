@@ -1,0 +1,41 @@
+"""Fixtures that every suite shares."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from support.running_host import RunningHost
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def ctl() -> str:
+    """The path of the built file, which `make test` makes first."""
+    path = ROOT / "dist" / "termsprawlctl"
+    if not path.is_file():
+        pytest.fail(f"{path} is missing: run `make build` first (`make test` does)", pytrace=False)
+    return str(path)
+
+
+@pytest.fixture
+def hermetic_env() -> dict[str, str]:
+    """An environment with nothing in it but PATH; a test adds what it is about.
+
+    python3 is the one that runs the tests, its own binary and not a version manager's shim.
+    """
+    return {"PATH": os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])}
+
+
+@pytest.fixture
+def host(ctl, tmp_path_factory, hermetic_env):
+    """A running embedded host in an empty environment; its terminals end with the test."""
+    # Short: a socket's path has to fit into some 100 bytes.
+    root = tmp_path_factory.mktemp("h")
+    running = RunningHost(ctl, root, {**hermetic_env, "HOME": str(root), "SHELL": "/bin/bash"})
+    running.start()
+    yield running
+    running.stop("--kill-sessions")

@@ -1,0 +1,173 @@
+"""The HTTP side of a running host, over raw sockets: what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+
+import pytest
+
+PATHS_AND_METHODS = [
+    (b"GET", b"/call", 403),
+    (b"PUT", b"/call", 403),
+    (b"DELETE", b"/call", 403),
+    (b"OPTIONS", b"/call", 403),
+    (b"POST", b"/", 404),
+    (b"POST", b"/call/", 404),
+    (b"POST", b"/other", 404),
+]
+UNSUPPORTED = {"ok": False, "error": "Unsupported request"}
+REVOKED = {"ok": False, "error": "Unknown or revoked session"}
+
+
+def exchange(port: int, data: bytes) -> tuple[int, dict]:
+    """Send bytes, read to the end; returns (status, ToolResult)."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+        sock.sendall(data)
+        answer = b""
+        while chunk := sock.recv(65536):
+            answer += chunk
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+def request(body: bytes, token: str, *, method: bytes = b"POST", path: bytes = b"/call", extra: bytes = b"") -> bytes:
+    head = b"%s %s HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %s\r\ncontent-length: %d\r\n%s\r\n"
+    return head % (method, path, token.encode(), len(body), extra) + body
+
+
+def call_body(operation: object, args: object) -> bytes:
+    return json.dumps({"operation": operation, "args": args}).encode()
+
+
+INFO = call_body("session_info", {})
+
+
+@pytest.mark.parametrize(("method", "path", "status"), PATHS_AND_METHODS)
+def test_anything_but_post_call_is_an_unsupported_request(host, method, path, status):
+    assert exchange(host.port(), request(INFO, host.token(), method=method, path=path)) == (status, UNSUPPORTED)
+
+
+def test_a_request_with_an_origin_is_refused_even_with_a_good_token(host):
+    for origin in (b"http://evil.example", b"null", b"http://127.0.0.1", b""):
+        refused = exchange(host.port(), request(INFO, host.token(), extra=b"Origin: %s\r\n" % origin))
+        assert refused == (403, UNSUPPORTED)
+
+
+def test_an_unknown_token_is_refused_whatever_it_looks_like(host):
+    good = host.token()
+    for token in ("0" * 64, good[:-1], good + "0", good.upper(), "", "x"):
+        assert exchange(host.port(), request(INFO, token)) == (401, REVOKED)
+    bare = b"POST /call HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}"
+    assert exchange(host.port(), bare) == (401, REVOKED)
+    other_scheme = request(INFO, good).replace(b"Bearer", b"Basic")
+    assert exchange(host.port(), other_scheme) == (401, REVOKED)
+
+
+def test_a_body_over_the_limit_is_refused_and_the_answer_arrives(host):
+    limit = 128 << 10
+    body = call_body("guide_read", {"topic": "x" * 10})
+    padded = body[:-1] + b" " * (limit - len(body)) + b"}"
+    status, result = exchange(host.port(), request(padded, host.token()))
+    assert (status, result["error"]) == (400, "Invalid topic")
+    status, result = exchange(host.port(), request(padded + b" ", host.token()))
+    assert (status, result["error"]) == (400, "Request too large")
+    # Sent by the real client, whose own connection must not be reset over it.
+    assert host.call("sticky_open", text="y" * (1 << 20))["error"] == "Request too large"
+
+
+def test_a_body_that_is_no_request_is_named(host):
+    for body in (b"", b"{", b"\xff", b"[" * 100_000, b'{"args": NaN}'):
+        status, result = exchange(host.port(), request(body, host.token()))
+        assert status == 400
+        assert result["error"].startswith("The request is not JSON")
+    for body in (b"[]", b"1", b"null"):
+        assert exchange(host.port(), request(body, host.token()))[1]["error"] == "The request is not a JSON object"
+
+
+@pytest.mark.parametrize(
+    "extra", [b"transfer-encoding: chunked\r\n", b"content-length: 3\r\n", b"content-length: x\r\n"]
+)
+def test_a_body_of_unclear_length_is_refused(host, extra):
+    assert exchange(host.port(), request(INFO, host.token(), extra=extra)) == (400, UNSUPPORTED)
+
+
+def test_what_is_not_http_gets_an_answer_or_the_door_and_hurts_nobody(host):
+    port = host.port()
+    for junk in (
+        b"\r\n\r\n",
+        b"\x16\x03\x01\x00",
+        b"POST\r\n\r\n",
+        b"POST /call HTTP/9.9\r\n\r\n",
+        b"A" * 70_000 + b"\r\n",
+    ):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+            sock.sendall(junk)
+            sock.shutdown(socket.SHUT_WR)
+            while sock.recv(65536):
+                pass
+    assert host.value("session_info")["nodeId"].startswith("cli-")
+
+
+def test_clients_that_hang_up_half_way_hurt_nobody(host):
+    whole = request(INFO, host.token())
+    for cut in range(0, len(whole), 17):
+        with socket.create_connection(("127.0.0.1", host.port()), timeout=30) as sock:
+            sock.sendall(whole[:cut])
+    assert host.value("session_info")["nodeId"].startswith("cli-")
+
+
+def test_arguments_are_checked_against_the_table(host):
+    cases = [
+        ("nope", {}, "Unknown operation"),
+        (None, {}, "Unknown operation"),
+        (["session_info"], {}, "Unknown operation"),
+        ("session_info", [], "Expected args object"),
+        ("terminal_read", {}, "Missing argument: nodeId"),
+        ("terminal_read", {"nodeId": "n", "x": 1}, "Unknown argument: x"),
+        ("terminal_read", {"nodeId": 1}, "Invalid nodeId"),
+        ("terminal_read", {"nodeId": "n", "maxChars": "5"}, "Invalid maxChars"),
+        ("terminal_read", {"nodeId": "n", "maxChars": True}, "Invalid maxChars"),
+        ("canvas_move", {"nodeId": "n", "x": 1_000_001, "y": 0}, "Invalid x"),
+        ("canvas_move", {"nodeId": "n", "x": 0, "y": 10**400}, "Invalid y"),
+        ("canvas_select", {"nodeIds": []}, "Invalid nodeIds"),
+        ("canvas_select", {"nodeIds": ["n"] * 101}, "Invalid nodeIds"),
+        ("canvas_select", {"nodeIds": ["n" * 256]}, "Invalid nodeIds"),
+        ("sticky_open", {"text": "a\0b"}, "Invalid text"),
+        ("sticky_open", {"text": "a" * 64_001}, "Invalid text"),
+        ("guide_read", {"topic": "other"}, "Invalid topic"),
+    ]
+    for operation, args, error in cases:
+        status, result = exchange(host.port(), request(call_body(operation, args), host.token()))
+        assert (status, result) == (400, {"ok": False, "error": error})
+
+
+def test_operations_without_a_body_here_say_so_plainly(host):
+    assert host.call("browser_list")["error"].startswith("This host has no browser.")
+    assert host.call("sticky_open", text="x")["error"].startswith("sticky_open is not supported by this host yet.")
+    offered = host.value("session_info")["operations"]
+    assert "sticky_open" not in offered
+    assert not [name for name in offered if name.startswith("browser_")]
+
+
+def test_eight_clients_at_once_all_get_their_answers(host):
+    port, body = host.port(), request(INFO, host.token())
+    results: list[tuple[int, dict]] = []
+
+    def client() -> None:
+        for _ in range(25):
+            results.append(exchange(port, body))
+
+    threads = [threading.Thread(target=client) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [status for status, _ in results] == [200] * 200
+
+
+def test_a_slow_request_holds_up_nobody_else(host):
+    with socket.create_connection(("127.0.0.1", host.port()), timeout=30) as slow:
+        slow.sendall(b"POST /call HTTP/1.1\r\n")
+        assert host.value("session_info")["nodeId"].startswith("cli-")

@@ -1,0 +1,89 @@
+"""A real embedded host, started from the built file, with its terminals ended afterwards."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import time
+from pathlib import Path
+
+
+class RunningHost:
+    """One host on its own data directory and project; `env` is the empty environment that it runs in."""
+
+    def __init__(self, ctl: str, root: Path, env: dict[str, str]) -> None:
+        self.ctl = ctl
+        self.env = env
+        self.data = root / "data"
+        self.project = root / "project"
+        self.project.mkdir(exist_ok=True)
+        self.session_file = ""
+
+    def run(self, *words: str, stdin: bytes | None = None, timeout_s: float = 60.0) -> subprocess.CompletedProcess:
+        """Run the built file to its end."""
+        return subprocess.run(
+            [self.ctl, *words],
+            env=self.env,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            cwd=self.project,
+        )
+
+    def start(self, project: Path | None = None) -> str:
+        """`host start`; returns the session file that it printed."""
+        done = self.run("host", "start", "--data", str(self.data), "--project", str(project or self.project))
+        assert done.returncode == 0, done.stderr.decode()
+        name, _, value = done.stdout.decode().partition("=")
+        assert name == "export TERMSPRAWL_SESSION_FILE"
+        (path,) = shlex.split(value)
+        self.session_file = self.session_file or path
+        return path
+
+    def stop(self, *words: str) -> subprocess.CompletedProcess:
+        return self.run("host", "stop", "--data", str(self.data), *words)
+
+    def call(self, operation: str, session: str | None = None, **args) -> dict:
+        """The ToolResult of one operation, through the built file."""
+        done = self.run(
+            "call", operation, "-", "--session", session or self.session_file, stdin=json.dumps(args).encode()
+        )
+        assert done.returncode in (0, 1), done.stderr.decode()
+        return json.loads(done.stdout)
+
+    def value(self, operation: str, session: str | None = None, **args):
+        """The value of an operation that has to succeed."""
+        result = self.call(operation, session, **args)
+        assert result["ok"], result
+        return result["value"]
+
+    def wait_for_text(self, node_id: str, text: str, timeout_s: float = 20.0) -> str:
+        """Read a terminal until it shows the text; returns what it shows."""
+        end = time.monotonic() + timeout_s
+        while True:
+            output = self.value("terminal_read", nodeId=node_id, maxChars=100_000)["output"]
+            if text in output:
+                return output
+            assert time.monotonic() < end, f"{text!r} did not appear in:\n{output}"
+
+    def endpoint(self) -> dict:
+        return json.loads((self.data / "agent-tools" / "endpoint.json").read_text())
+
+    def port(self) -> int:
+        return int(self.endpoint()["url"].rsplit(":", 1)[1].split("/")[0])
+
+    def token(self) -> str:
+        return json.loads(Path(self.session_file).read_text())["token"]
+
+    def pid(self) -> int:
+        return json.loads((self.data / "agent-tools" / "server.lock").read_text())["pid"]
+
+    def tmux(self, *words: str) -> subprocess.CompletedProcess:
+        """Tmux on the host's own socket."""
+        socket = self.data / "tmux-sockets" / "termsprawl"
+        return subprocess.run(
+            ["tmux", "-S", str(socket), *words], env=self.env, capture_output=True, check=False, timeout=20
+        )
