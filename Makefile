@@ -8,7 +8,7 @@ build: $(BIN)/shiv
 	$(BIN)/python build.py
 
 demo: build
-	$(BIN)/python tests/demo.py dist/termsprawlctl
+	sh examples/demo.sh dist/termsprawlctl
 
 test: build
 	$(BIN)/python -m pytest

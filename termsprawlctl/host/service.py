@@ -16,9 +16,10 @@ from .. import console
 from ..errors import FAILED, OK, CtlError
 from ..files import named_directory, private_directory, remove_quietly, write_atomically
 from ..layout import DataPaths
+from ..processes import run
 from ..program import program_file
 from ..session import guides
-from ..tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
+from ..tmux import COMMAND_TIMEOUT_S, MAX_SOCKET_PATH_BYTES, Tmux, find
 from . import terminals
 from .lock import ServerLock
 from .ordering import Turns
@@ -154,13 +155,16 @@ def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
             host.log("the data directory was deleted")
             # Its socket went with it: nobody could ever reach these terminals again.
             if host.terminals.server_pid is not None:
-                _end_quietly(host.terminals.server_pid)
+                _end_tmux(host.terminals.server_pid)
         return FAILED
     return OK
 
 
-def _end_quietly(pid: int) -> None:
+def _end_tmux(pid: int) -> None:
+    # The number was noted while the server lived; it may be somebody else's by now.
     try:
-        os.kill(pid, signal.SIGTERM)
-    except OSError:
+        name = run(["ps", "-o", "comm=", "-p", str(pid)], timeout_s=COMMAND_TIMEOUT_S).stdout
+        if b"tmux" in name:
+            os.kill(pid, signal.SIGTERM)
+    except (CtlError, OSError):
         return

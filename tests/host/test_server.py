@@ -156,8 +156,7 @@ def test_eight_clients_at_once_all_get_their_answers(host):
     results: list[tuple[int, dict]] = []
 
     def client() -> None:
-        for _ in range(25):
-            results.append(exchange(port, body))
+        results.extend(exchange(port, body) for _ in range(25))
 
     threads = [threading.Thread(target=client) for _ in range(8)]
     for thread in threads:
