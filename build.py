@@ -27,12 +27,13 @@ PACKAGE = "termsprawlctl"
 # The earliest time that a zip entry can carry.
 ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 # Python isolated (-I: no PYTHON* variable, no user site, no current directory), without
-# site hooks (-S, most of a bare start) and writing no bytecode (-B). What follows in the
-# file is the archive, which the shell never reads. shiv's builder takes 128 characters.
+# site hooks (-S, most of a bare start), writing no bytecode (-B), and with UTF-8 for
+# arguments and paths in every locale (-Xutf8). What follows in the file is the archive,
+# which the shell never reads. shiv's builder takes 128 characters.
 INTERPRETER = """\
 /bin/sh
 type python3 >/dev/null 2>&1||{ echo "$0: needs python3, 3.9 or newer">&2;exit 127;}
-exec python3 -ISB "$0" "$@\""""
+exec python3 -ISBXutf8 "$0" "$@\""""
 MAIN = f"from {PACKAGE}.__main__ import main\nmain()\n"
 # What `doctor`, `call` and the MCP modes load before their first answer is precompiled:
 # start-up time is a feature there. Elsewhere compiling costs less than the command's own
@@ -52,6 +53,7 @@ PRECOMPILED = (
     f"{PACKAGE}/session/guides.py",
     f"{PACKAGE}/session/operations.py",
     f"{PACKAGE}/session/report.py",
+    f"{PACKAGE}/session/table.py",
     f"{PACKAGE}/session/transport.py",
 )
 NOT_PRECOMPILED = (f"{PACKAGE}/layout.py", f"{PACKAGE}/processes.py", f"{PACKAGE}/tmux.py")

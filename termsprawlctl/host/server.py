@@ -17,8 +17,8 @@ from http.server import BaseHTTPRequestHandler
 from .. import jsontext
 from ..deadline import Deadline, DeadlineReader
 from ..errors import CtlError
-from ..session.operations import InvalidCall, validate
-from . import handlers
+from ..session.operations import EXTENSIONS, OPERATIONS, InvalidCall, validate
+from . import operations
 from .ordering import ExpiredError
 
 MAX_BODY_BYTES = 128 << 10
@@ -142,11 +142,11 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(401, REVOKED)
         request = self._request(length)
         args = request.get("args")
-        operation = validate(request.get("operation"), args)
+        operation = validate(request.get("operation"), args, {**OPERATIONS, **EXTENSIONS})
         with host.turns.turn(session.project_id):
             if host.sessions.find(token) is None:
                 raise Refused(401, REVOKED)
-            return handlers.run(host, session, operation.name, args)
+            return operations.run(host, session, operation.name, args)
 
     def _check_head(self) -> int:
         """The length of the body, once the head is one that is served."""

@@ -22,6 +22,7 @@ from ..session import guides
 from ..tmux import COMMAND_TIMEOUT_S, MAX_SOCKET_PATH_BYTES, Tmux, find
 from . import terminals
 from .lock import ServerLock
+from .operations import HANDLERS
 from .ordering import Turns
 from .projects import ProjectStore
 from .server import Server
@@ -43,6 +44,7 @@ class Host:
         self.sessions = SessionStore(paths)
         self.projects = ProjectStore(paths)
         self.turns = Turns(QUEUE_WAIT_S)
+        self.operations = tuple(HANDLERS)
         self.program = program_file()
         self.tmux = Tmux(tmux_binary, *paths.tmux_base_args())
         self.terminals = terminals.Terminals(self.tmux)
