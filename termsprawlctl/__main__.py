@@ -19,22 +19,26 @@ def main():
             "Put a newer python3 first on PATH.\n" % sys.version_info[:2]
         )
         sys.exit(2)
-    _isolate()
-    from termsprawlctl.cli import main as command_line
+    try:
+        _isolate()
+        from termsprawlctl.cli import main as command_line
 
-    sys.exit(command_line())
+        status = command_line()
+    except KeyboardInterrupt:  # before the command line could catch it
+        status = 130
+    sys.exit(status)
 
 
 def _isolate():
-    # The file's own first line starts Python isolated; `python3 termsprawlctl`
-    # does not. PYTHONPATH, user site packages and site hooks could then replace
-    # modules of the standard library, so start over without them.
-    archive = sys.argv[0]
+    # The file's own first line starts Python isolated and in UTF-8; `python3
+    # termsprawlctl` does not. PYTHONPATH, user site packages and site hooks could then
+    # replace modules of the standard library, so start over without them.
+    archive = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if sys.flags.isolated or os.name != "posix" or not sys.executable:
         return
-    if os.path.isfile(archive) and not archive.endswith(".py"):
-        # After exec(), every test of this condition is false: no loop.
-        os.execv(sys.executable, [sys.executable, "-ISB", archive] + sys.argv[1:])
+    if os.path.isfile(archive):  # not a folder: this is the built file, not an installed package
+        # After exec(), Python is isolated: no loop.
+        os.execv(sys.executable, [sys.executable, "-ISBXutf8", archive] + sys.argv[1:])
 
 
 if __name__ == "__main__":
