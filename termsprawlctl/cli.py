@@ -25,6 +25,7 @@ COMMANDS = {
     "guide": ("guide [TOPIC]", "print a guide for agents"),
     "external": ("external NODE_ID", "show a node's terminal in a window of its own"),
     "attach": ("attach NODE_ID", "show a node's terminal in this terminal"),
+    "tui": ("tui share|sessions|context|select|revoke", "share a live tmux client with an agent, or use a share"),
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
 

@@ -7,7 +7,7 @@ import os
 
 # name: what `mcp --help` says of it. The module is commands/mcp_<name>.py, with
 # configure(parser) and provider(args), which returns the Provider to serve.
-SERVERS: dict[str, str] = {}
+SERVERS: dict[str, str] = {"tui": "serve a shared live TUI: see its view, switch its session"}
 
 EPILOG = """\
 examples:

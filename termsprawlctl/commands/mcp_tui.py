@@ -1,0 +1,22 @@
+"""`mcp tui`: one shared live TUI as two MCP tools."""
+
+from __future__ import annotations
+
+EPILOG = """\
+example:
+  termsprawlctl mcp tui --endpoint /tmp/.../endpoint.json
+
+The path stands in the bar of the TUI that is shared; it is new for each share. A path that
+cannot be used ends this at once, with exit status 2.
+"""
+
+
+def configure(parser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("--endpoint", metavar="PATH", required=True, help="the endpoint.json that the TUI's bar shows")
+
+
+def provider(args):
+    from ..tui.adapter import TuiProvider
+
+    return TuiProvider(args.endpoint)

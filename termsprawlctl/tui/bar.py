@@ -1,0 +1,186 @@
+"""The bar: one line at the bottom of the shared client's window, a pane of its own.
+
+Its process shows the line and revokes on a click on [Revoke], `r` or Ctrl-C. It ends with
+the share, whatever ends that, and the pane with it. tmux passes clicks on only where its
+`mouse` option is on: while the bar stands it is, in this one session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import threading
+import tty
+
+from .. import console
+from ..errors import CtlError
+from ..program import own_argv
+from ..tmux import Tmux, TmuxError
+from . import place
+
+REVOKE = "[Revoke]"
+CLEANUP_S = 2.0  # a server that does not answer must not hold up the end of a share
+# Screen: no cursor, no line wrap, mouse clicks with SGR coordinates.
+_SET_UP = "\033[?25l\033[?7l\033[?1000h\033[?1006h"
+_CLICK = re.compile(rb"\033\[<0;(\d+);\d+M")
+# Any other control sequence: its letters are no keys.
+_SEQUENCE = re.compile(rb"\033(\[[0-?]*[ -/]*[@-~]|.)?", re.DOTALL)
+
+
+def line(path: str) -> str:
+    """What the bar says, and the sharing process too."""
+    return f"TUIMCP on: {path}  {REVOKE}"
+
+
+def fitted(path: str, columns: int) -> str:
+    """The line in at most `columns` columns: the path is cut first, [Revoke] last."""
+    text = line(path)
+    if len(text) > columns:
+        tail = f"…  {REVOKE}"
+        text = text[: columns - len(tail)] + tail if columns > len(tail) else REVOKE
+    return text
+
+
+class BarPane:
+    """The bar as the sharing process sees it: made at once, gone with close().
+
+    Raises CtlError where the window has no room for it.
+    """
+
+    def __init__(self, tmux: Tmux, session: str, window: str, path: str) -> None:
+        self._tmux = tmux
+        self._session = session
+        socket_path = tmux.run("display-message", "-p", "#{socket_path}").strip()
+        self._mouse = MouseOption(tmux, session)
+        argv = own_argv("tui", "bar", path, "--socket-path", socket_path, "--in-session", session, *self._mouse.words())
+        try:
+            # -f: across the whole window, -d: without taking the user's place.
+            made = tmux.run("split-window", "-d", "-f", "-v", "-l", "1", "-t", window, "-P", "-F", "#{pane_id}", *argv)
+        except TmuxError as error:
+            raise CtlError(f"tmux has no room for the bar: {error.message}.", "Share without --bar.") from None
+        self.pane = made.strip()
+        try:
+            for option in ("remain-on-exit", "synchronize-panes"):
+                tmux.run("set-option", "-p", "-t", self.pane, option, "off")
+            self._mouse.turn_on()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Take the bar away; harmless when it is gone."""
+        self._mouse.restore()
+        _quietly(self._tmux, "kill-pane", "-t", self.pane)
+
+
+class MouseOption:
+    """tmux's `mouse` of one session: turned on if it was off, and put back as it was."""
+
+    def __init__(self, tmux: Tmux, session: str, was: str | None = None) -> None:
+        self._tmux = tmux
+        self._session = session
+        if was is None:
+            inherited = tmux.run("show-options", "-A", "-v", "-t", session, "mouse").strip()
+            was = "on" if inherited == "on" else self._own()
+        self._was = was  # on: nothing to do; off: set so for this session; empty: not set
+
+    def words(self) -> list[str]:
+        """What the bar's own process has to know to put it back."""
+        return ["--mouse-was", self._was or "unset"]
+
+    def turn_on(self) -> None:
+        """Raises TmuxError."""
+        if self._was != "on":
+            self._tmux.run("set-option", "-t", self._session, "mouse", "on")
+
+    def restore(self) -> None:
+        """As it was, unless somebody has changed it since. Harmless when done twice."""
+        if self._was == "on":
+            return
+        try:
+            if self._own() != "on":
+                return
+        except CtlError:
+            return
+        change = ["mouse", self._was] if self._was else ["-u", "mouse"]
+        _quietly(self._tmux, "set-option", "-t", self._session, *change)
+
+    def _own(self) -> str:
+        return self._tmux.run("show-options", "-v", "-t", self._session, "mouse", timeout_s=CLEANUP_S).strip()
+
+
+def _quietly(tmux: Tmux, *command: str) -> None:
+    try:
+        tmux.run(*command, timeout_s=CLEANUP_S)
+    except CtlError:
+        return
+
+
+def run(path: str, tmux: Tmux, pane: str | None, mouse: MouseOption) -> int:
+    """The process in the bar's pane; returns when the share is over."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in (signal.SIGWINCH, *_ENDING):
+        signal.signal(number, _noted_by_the_wakeup_descriptor)
+    threading.Thread(target=_wait, args=(path, writer), daemon=True).start()
+    try:
+        tty.setraw(console.STDIN)
+        console.out(_SET_UP)
+        while True:
+            text = _draw(path, tmux, pane)
+            ready, _, _ = select.select([console.STDIN, reader], [], [])
+            events = os.read(reader, 1024) if reader in ready else b""
+            if _OVER in events:
+                break
+            keys = os.read(console.STDIN, 1024) if console.STDIN in ready else None
+            if keys == b"":
+                raise OSError("the pane is gone")
+            if _ENDING.intersection(events) or (keys and asks_to_revoke(keys, text)):
+                _revoke(path)
+    except (OSError, CtlError):
+        # No pane, no bar; and nothing is shared behind the user's back.
+        _revoke(path)
+    mouse.restore()
+    return 0
+
+
+_ENDING = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
+_OVER = 0xFF  # no signal has this number
+
+
+def _noted_by_the_wakeup_descriptor(_number, _frame) -> None:
+    return
+
+
+def _draw(path: str, tmux: Tmux, pane: str | None) -> str:
+    columns, lines = os.get_terminal_size(console.STDOUT)
+    if lines > 1 and pane:
+        _quietly(tmux, "resize-pane", "-t", pane, "-y", "1")
+    text = fitted(path, columns)
+    console.out(f"\033[H\033[7m{text.ljust(columns)}\033[0m")
+    return text
+
+
+def _wait(path: str, writer: int) -> None:
+    place.wait_for_owner(path)
+    os.write(writer, bytes((_OVER,)))
+
+
+def _revoke(path: str) -> None:
+    try:
+        place.revoke(path)
+    except CtlError:
+        return  # over already; or the waiting thread will tell when it is
+
+
+def asks_to_revoke(keys: bytes, text: str) -> bool:
+    """Whether what was typed or clicked into the bar, which shows `text`, means to revoke."""
+    start = text.index(REVOKE) + 1
+    for click in _CLICK.finditer(keys):
+        if start <= int(click.group(1)) < start + len(REVOKE):
+            return True
+    typed = _SEQUENCE.sub(b"", keys)
+    return b"r" in typed or b"\x03" in typed

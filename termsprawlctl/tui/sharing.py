@@ -1,0 +1,166 @@
+"""The foreground process of a share: its parts put together, its life, its output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+
+from .. import console
+from ..errors import OK, UsageError
+from ..jsontext import encode
+from ..tmux import Tmux
+from . import bar, wire
+from .clients import Client
+from .controller import Controller
+from .place import Place
+from .share import Share
+from .tmux_view import TmuxView
+
+_SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+
+
+def run(tmux: Tmux, client: Client, *, with_bar: bool) -> int:
+    """Share the client until something ends that; returns the exit status. Raises CtlError before it starts."""
+    place = Place()
+    try:
+        return asyncio.run(_Sharing(tmux, client, place).run(with_bar=with_bar))
+    finally:
+        place.remove()
+
+
+class _Sharing:
+    def __init__(self, tmux: Tmux, client: Client, place: Place) -> None:
+        self._tmux = tmux
+        self._client = client
+        self._place = place
+        self._share: Share | None = None
+        self._over: asyncio.Future | None = None
+
+    async def run(self, *, with_bar: bool) -> int:
+        loop = asyncio.get_running_loop()
+        self._over = loop.create_future()
+        for number, name in _SIGNALS.items():
+            loop.add_signal_handler(number, self._end, f"revoked ({name})")
+        view = TmuxView(self._tmux, self._client, self._end)
+        controller = Controller(view, self._place.identity)
+        self._share = Share(controller, self._place.token, view.refresh, _report)
+        shown = keys = None
+        try:
+            started = loop.create_future()
+            self._over.add_done_callback(lambda over: started.done() or started.set_result(over))
+            view.start(controller, lambda: started.done() or started.set_result(None))
+            await started
+            if self._over.done():
+                raise UsageError(f"nothing was shared: {self._over.result()}.")
+            await self._share.start(self._place.listener)
+            if with_bar:
+                shown = bar.BarPane(self._tmux, self._client.session, self._client.window, self._place.path)
+                view.watch_pane(shown.pane, lambda: self._end("revoked (the bar was closed)"))
+            keys = _Keys(loop, self._end)
+            self._announce()
+            say(f"TUIMCP off: {await self._over}")
+        finally:
+            self._end("failed")
+            if keys:
+                keys.close()
+            if shown:
+                shown.close()
+            view.close()
+        return OK
+
+    def _end(self, reason: str) -> None:
+        """Fence, answer, close and remove, all before anything else can happen."""
+        if not self._over.done():
+            self._over.set_result(reason)
+            self._share.close()
+            self._place.remove()
+
+    def _announce(self) -> None:
+        say(bar.line(self._place.path))
+        note(
+            f"Sharing the tmux client {self._client.key.name}: an agent with this path can see which session it shows "
+            "and switch it, but not while you type. It is open to every program of your user and keeps out other "
+            f"users only. To revoke: r, Ctrl-C, or termsprawlctl tui revoke {self._place.path}"
+        )
+
+
+def _report(request, revision: int | None, answer: dict) -> None:
+    """One line a request: what, from which revision, what came of it."""
+    if isinstance(request, wire.SelectSession):
+        what = f"{wire.SELECT_SESSION} {request.session_id} from revision {revision}"
+    else:
+        what = wire.GET_VIEW_CONTEXT
+    if answer["status"] == wire.REJECTED:
+        say(f"{what}: rejected, {answer['code']}")
+    else:
+        view = answer["context"]
+        say(f"{what}: {answer['status']}, revision {view['revision']}, {view.get('sessionId', view['route'])}")
+
+
+def say(text: str) -> None:
+    """A line to standard output, if somebody takes it: a reader that stalls must not hold up a revocation."""
+    _write(console.STDOUT, text)
+
+
+def note(text: str) -> None:
+    """Like say(), to standard error."""
+    _write(console.STDERR, text)
+
+
+def _write(descriptor: int, text: str) -> None:
+    try:
+        _, writable, _ = select.select([], [descriptor], [], 0)
+        if writable:
+            # Less than PIPE_BUF: goes out whole and at once.
+            os.write(descriptor, encode(text + "\n"))
+    except OSError:
+        return
+
+
+class _Keys:
+    """`r` in our own terminal, while we are in its foreground."""
+
+    def __init__(self, loop, on_revoke) -> None:
+        self._loop = loop
+        self._on_revoke = on_revoke
+        self._saved = None
+        if not os.isatty(console.STDIN) or not self._in_foreground():
+            return
+        import termios
+        import tty
+
+        self._saved = termios.tcgetattr(console.STDIN)
+        tty.setcbreak(console.STDIN)
+        loop.add_reader(console.STDIN, self._read)
+
+    def close(self) -> None:
+        """Give the terminal back as it was."""
+        if self._saved is None:
+            return
+        import termios
+
+        self._loop.remove_reader(console.STDIN)
+        if self._in_foreground():
+            try:
+                termios.tcsetattr(console.STDIN, termios.TCSADRAIN, self._saved)
+            except termios.error:
+                return
+
+    def _read(self) -> None:
+        # In the background the keys are the shell's, and reading them would stop us.
+        try:
+            keys = os.read(console.STDIN, 1024) if self._in_foreground() else b""
+        except OSError:
+            keys = b""
+        if not keys:
+            self._loop.remove_reader(console.STDIN)
+        elif b"r" in keys:
+            self._on_revoke("revoked (r)")
+
+    def _in_foreground(self) -> bool:
+        try:
+            return os.tcgetpgrp(console.STDIN) == os.getpgrp()
+        except OSError:
+            return False
