@@ -67,8 +67,8 @@ def _check_x11(value: str, _environment, connect) -> str | None:
         path = _X11_SOCKETS + number
         # On Linux servers listen under the same name in the abstract space, too.
         return _first_problem(connect, [(socket.AF_UNIX, path), (socket.AF_UNIX, "\0" + path)])
-    if host.startswith("/"):  # macOS: the variable is the path of the socket
-        return _first_problem(connect, [(socket.AF_UNIX, value), (socket.AF_UNIX, value.rpartition(".")[0] or value)])
+    if host.startswith("/"):  # macOS: the socket's path, the number is part of its name
+        return _first_problem(connect, [(socket.AF_UNIX, f"{host}:{number}")])
     if host in ("localhost", "127.0.0.1"):  # a display that came over ssh
         return _first_problem(connect, [(socket.AF_INET, ("127.0.0.1", _FIRST_X11_PORT + int(number)))])
     return None  # on another machine: the emulator will see

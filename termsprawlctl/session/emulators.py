@@ -79,8 +79,8 @@ Found = namedtuple("Found", "emulator executable form")
 # args: words with exactly one COMMAND among them; source: the file that says so.
 Preference = namedtuple("Preference", "executable args source")
 # One thing to start. argv may hold one LAUNCHER; needs_display: not for programs that
-# this table does not know, which may bring their own; only: nothing else may be tried.
-Choice = namedtuple("Choice", "name argv reason needs_display only")
+# this table does not know, which may bring their own.
+Choice = namedtuple("Choice", "name argv reason needs_display")
 
 NONE_FOUND = (
     "No supported Linux terminal emulator found. Install one or configure agent-tools/preferences.json. "
@@ -154,7 +154,7 @@ def choose(
         if emulator.display not in (None, *displays):
             raise CtlError(f"{_unfit(emulator)}.")
         argv = _argv(emulator, path, command, find, resolve)
-        return [Choice(emulator.name, argv, "named with --terminal", True, True)]
+        return [Choice(emulator.name, argv, "named with --terminal", True)]
     if preference is not None:
         return [_preferred(command, preference, find)]
     choices: list[Choice] = []
@@ -170,7 +170,7 @@ def choose(
         target = resolve(path)
         if os.path.basename(target) != os.path.basename(path):
             reason += f"; it is {target}"
-        choices.append(Choice(emulator.name, _argv(emulator, path, command, find, resolve), reason, True, False))
+        choices.append(Choice(emulator.name, _argv(emulator, path, command, find, resolve), reason, True))
     if not choices:
         raise CtlError(NONE_FOUND, " ".join(f"{_unfit(emulator)}." for emulator in unfit))
     return choices
@@ -210,7 +210,7 @@ def _preferred(command, preference: Preference, find) -> Choice:
     argv = [path, *preference.args[:at], *command, *preference.args[at + 1 :]]
     name = os.path.basename(executable)
     needs_display = any(row.name == name for row in EMULATORS)
-    return Choice(name, argv, f"preferred in {preference.source}", needs_display, True)
+    return Choice(name, argv, f"preferred in {preference.source}", needs_display)
 
 
 def _argv(emulator: Emulator, path: str, command: list[str], find, resolve) -> list[str]:
