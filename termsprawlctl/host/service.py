@@ -19,8 +19,9 @@ from ..layout import DataPaths
 from ..processes import run
 from ..program import program_file
 from ..session import guides
+from ..session.discovery import Unavailable, read_object
 from ..tmux import COMMAND_TIMEOUT_S, MAX_SOCKET_PATH_BYTES, Tmux, find
-from . import terminals
+from . import launching, terminals
 from .lock import ServerLock
 from .operations import HANDLERS
 from .ordering import Turns
@@ -46,21 +47,23 @@ class Host:
         self.turns = Turns(QUEUE_WAIT_S)
         self.operations = tuple(HANDLERS)
         self.program = program_file()
+        self.overview = guides.read("overview")
         self.tmux = Tmux(tmux_binary, *paths.tmux_base_args())
         self.terminals = terminals.Terminals(self.tmux)
 
-    def node_environment(self, node_id: str, project: str) -> dict[str, str]:
-        """What a node's shell is told of its session: paths and ids, never the token."""
-        directory = private_directory(os.path.join(self.paths.launch, node_id))
-        prompt = os.path.join(directory, "termsprawl-system.md")
-        write_atomically(prompt, guides.read("overview").encode())
-        return {
-            "TERMSPRAWL_SESSION_FILE": self.paths.session(node_id),
-            "TERMSPRAWL_CTL": self.program,
-            "TERMSPRAWL_SYSTEM_PROMPT_FILE": prompt,
-            "TERMSPRAWL_NODE_ID": node_id,
-            "TERMSPRAWL_PROJECT_ID": project,
-        }
+    def preferences(self) -> dict:
+        """The user's preferences file; {} where there is none. Raises CtlError when it is not JSON."""
+        try:
+            return read_object(self.paths.preferences, "preferences file")
+        except Unavailable as error:
+            if not os.path.exists(self.paths.preferences):
+                return {}
+            raise CtlError(f"{error}.", "Mend it or move it away.") from None
+
+    def prepare_node(self, node_id: str, project: str) -> dict[str, str]:
+        """Write what a node is launched with; returns its environment: paths and ids, never the token."""
+        launching.prepare_folder(self.paths, node_id)
+        return launching.environment(self.paths, self.program, node_id, project)
 
     def forget_node(self, node_id: str, project: str) -> None:
         """Revoke the token of a project's node and remove what it was launched with."""

@@ -44,6 +44,12 @@ class SessionStore:
                 return known
             return self._write(Session(node_id, project_id, secrets.token_hex(32), status))
 
+    def set_status(self, node_id: str, status: dict) -> Session:
+        """Change what the session says of its connection. Raises KeyError when it is gone, OSError."""
+        with self._lock:
+            self._refresh()
+            return self._write(self._sessions[node_id]._replace(status=status))
+
     def revoke(self, node_id: str, project_id: str) -> bool:
         """End the node's session: its token opens nothing from now on; False when the project has none."""
         with self._lock:

@@ -43,13 +43,16 @@ class Terminals:
         # Known while its socket exists, and still needed when that was deleted.
         self.server_pid: int | None = None
 
-    def open(self, node_id: str, project: str, folder: str, environment: dict[str, str]) -> None:
-        """Start a login shell for a node and wait until it shows its prompt."""
+    def open(
+        self, node_id: str, project: str, folder: str, environment: dict[str, str], argv: list[str] | None = None
+    ) -> None:
+        """Start a login shell for a node, or argv, and wait until it shows something."""
         name = tmux_session(node_id)
         variables = [word for key, value in environment.items() for word in ("-e", f"{key}={value}")]
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         try:
-            self._tmux.run("new-session", "-d", "-s", name, "-c", folder, *size, *variables)
+            command = ["--", *_never_through_a_shell(argv)] if argv else []
+            self._tmux.run("new-session", "-d", "-s", name, "-c", folder, *size, *variables, *command)
             self._tmux.run("set-option", "-t", exact_pane(name), PROJECT_OPTION, project)
             self.look_for_server()
         except TmuxError as error:
@@ -163,3 +166,8 @@ class Terminals:
             f"The terminal {node_id} has ended: its tmux session is gone.",
             "Open a new one with terminal_open; terminal_close removes this one.",
         )
+
+
+def _never_through_a_shell(argv: list[str]) -> list[str]:
+    # tmux runs several words as they are, but gives a single one to a shell.
+    return argv if len(argv) > 1 else ["env", *argv]

@@ -5,6 +5,6 @@ from __future__ import annotations
 from .. import canvas
 
 
-def canvas_list(host, session, _args) -> dict:
-    document = canvas.load(host.projects.folder(session.project_id))
-    return {"projectId": session.project_id, "rev": document.get("rev", 0), "nodes": document["nodes"]}
+def canvas_list(host, caller, _args) -> dict:
+    document = canvas.load(host.projects.folder(caller.project_id))
+    return {"projectId": caller.project_id, "rev": document.get("rev", 0), "nodes": document["nodes"]}

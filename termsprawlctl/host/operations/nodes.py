@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections import namedtuple
+
 from ...errors import CtlError
 from ...layout import is_id
 from .. import canvas
+from ..projects import CLI_STATUS
 
 
 class ToolRefusal(CtlError):
     """The operation is understood and refused; the text is for the agent."""
 
 
-def terminal(host, session, args, *, may_have_ended: bool = False) -> str:
+# id: a new node id; folder: the project's folder.
+NewNode = namedtuple("NewNode", "id folder")
+
+
+@contextlib.contextmanager
+def new_node(host, caller):
+    """A NewNode to start something in; whatever fails in the block leaves nothing of it behind."""
+    folder = host.projects.folder(caller.project_id)
+    canvas.load(folder)  # a project file that cannot be written to later has to stop this first
+    node_id = f"n-{os.urandom(6).hex()}"
+    try:
+        yield NewNode(node_id, folder)
+    except BaseException:
+        host.terminals.kill(node_id)
+        host.forget_node(node_id, caller.project_id)
+        raise
+
+
+def is_agent(host, node_id: str) -> bool:
+    """Whether a node was launched as an agent, so that its prompt is no shell's."""
+    return any(
+        one.node_id == node_id and one.status.get("adapter") != CLI_STATUS["adapter"] for one in host.sessions.all()
+    )
+
+
+def terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
     """The id of a terminal of this project. Raises ToolRefusal."""
     node_id = args["nodeId"]
-    if is_id(node_id) and host.terminals.project_of(node_id) == session.project_id:
+    if is_id(node_id) and host.terminals.project_of(node_id) == caller.project_id:
         return node_id
-    node = canvas.find(canvas.load(host.projects.folder(session.project_id)), node_id)
+    node = canvas.find(canvas.load(host.projects.folder(caller.project_id)), node_id)
     if node is None:
         raise ToolRefusal(f"Unknown node: {node_id}.", "canvas_list lists the nodes of this project.")
     if node.get("type") != "terminal":
@@ -29,11 +59,11 @@ def terminal(host, session, args, *, may_have_ended: bool = False) -> str:
     )
 
 
-def others_terminal(host, session, args, *, may_have_ended: bool = False) -> str:
+def others_terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
     """Like terminal(), and not the caller's own: an agent may look at itself, not steer itself."""
-    if args["nodeId"] == session.node_id:
+    if args["nodeId"] == caller.node_id:
         raise ToolRefusal(
             "This is your own terminal: you may read it, but not type into it or close it.",
             "Open another one with terminal_open.",
         )
-    return terminal(host, session, args, may_have_ended=may_have_ended)
+    return terminal(host, caller, args, may_have_ended=may_have_ended)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from ... import __version__
 from ...session import guides
-from ..projects import operator_node
+from .. import adapters
 
 
-def session_info(host, session, _args) -> dict:
+def session_info(host, caller, _args) -> dict:
+    status = adapters.connected(caller.status)
+    if status is not None:
+        caller = host.sessions.set_status(caller.node_id, status)
     return {
-        "nodeId": session.node_id,
-        "projectId": session.project_id,
+        "nodeId": caller.node_id,
+        "projectId": caller.project_id,
         "instanceId": host.instance_id,
         "host": "local",
-        "status": session.status,
+        "status": caller.status,
         "appVersion": f"termsprawlctl {__version__}",
         "preferencesFile": host.paths.preferences,
         "guidesDirectory": host.paths.guides,
@@ -22,16 +25,5 @@ def session_info(host, session, _args) -> dict:
     }
 
 
-def guide_read(_host, _session, args) -> dict:
+def guide_read(_host, _caller, args) -> dict:
     return {"topic": args["topic"], "text": guides.read(args["topic"])}
-
-
-def agent_status(host, session, _args) -> dict:
-    alive = host.terminals.alive()
-    person = operator_node(session.project_id)
-    agents = [
-        {"nodeId": other.node_id, "status": other.status, "running": other.node_id in alive}
-        for other in host.sessions.all()
-        if other.project_id == session.project_id and other.node_id != person
-    ]
-    return {"nodeId": session.node_id, "status": session.status, "agents": agents}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...session.external import open_window
 from .. import canvas
 from ..projects import CLI_STATUS
 from ..terminals import DEFAULT_READ_CHARS, MAX_READ_CHARS
-from ...session.external import open_window
 from .nodes import ToolRefusal, is_agent, new_node, others_terminal, terminal
 
 
@@ -46,16 +46,8 @@ def terminal_interrupt(host, caller, args) -> dict:
 
 
 def terminal_external(host, caller, args) -> dict:
-    from ...session.external import open_window
-
     node_id = terminal(host, caller, args)
     # A started emulator is a success; its window may still be coming up.
-    open_window(host.paths.root, node_id, server=host.tmux)
-    return {"nodeId": node_id, "attached": True}
-
-
-def terminal_external(host, caller, args) -> dict:
-    node_id = terminal(host, caller, args)
     open_window(host.paths.root, node_id, server=host.tmux)
     return {"nodeId": node_id, "attached": True}
 

@@ -1,0 +1,47 @@
+"""`launch`: start a coding agent in a terminal of the embedded host."""
+
+from __future__ import annotations
+
+import os
+
+from .. import console
+from ..errors import FAILED, OK
+from ..layout import DataPaths, default_data_directory
+from ..session.table import AGENTS
+
+EPILOG = """\
+examples:
+  termsprawlctl launch codex
+  termsprawlctl launch claude --project ~/src/app --attach
+
+Starts the embedded host where none runs. The agent gets the operations of
+`termsprawlctl tools` as MCP tools where it can take them, else instructions.
+`termsprawlctl host status` lists what runs; `termsprawlctl external NODE` shows it.
+"""
+
+
+def configure(parser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("agent", choices=AGENTS, metavar="AGENT", help=f"one of {', '.join(AGENTS)}")
+    parser.add_argument("--project", metavar="DIR", help="project folder, default the current directory")
+    parser.add_argument("--data", metavar="DIR", help="data directory of the host")
+    parser.add_argument("--attach", action="store_true", help="show the agent in this terminal at once")
+
+
+def run(args) -> int:
+    from ..host.control import start
+    from ..session import transport
+    from ..session.node_terminal import NodeTerminal, attach
+
+    paths = DataPaths(args.data or default_data_directory(os.environ))
+    session = start(paths, args.project or os.getcwd())
+    result = transport.call(session, "agent_launch", {"agent": args.agent})
+    if not result["ok"]:
+        console.err(f"termsprawlctl: {result['error']}")
+        return FAILED
+    node_id = result["value"]["nodeId"]
+    if args.attach:
+        attach(NodeTerminal(paths.root, node_id), os.environ)  # becomes tmux; does not return
+    console.out(node_id + "\n")
+    console.err(f"termsprawlctl: {args.agent} runs. To see it: termsprawlctl attach {node_id} --data {paths.root}")
+    return OK

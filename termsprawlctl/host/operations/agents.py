@@ -1,0 +1,62 @@
+"""Launching agents, and how they are connected."""
+
+from __future__ import annotations
+
+import os
+
+from ...errors import CtlError
+from ...files import write_atomically
+from ...program import own_argv
+from .. import adapters, canvas
+from ..projects import operator_node
+from .nodes import new_node
+
+
+def agent_launch(host, caller, args) -> dict:
+    agent = args["agent"]
+    argv = adapters.find(agent, _custom_command(host))
+    # A custom agent may be one of the known ones, at another place or with arguments.
+    kind = os.path.basename(argv[0]) if agent == "custom" else agent
+    text = adapters.probe(argv[0])
+    with new_node(host, caller) as node:
+        environment = host.prepare_node(node.id, caller.project_id)
+        folder = os.path.dirname(environment["TERMSPRAWL_SYSTEM_PROMPT_FILE"])
+        bridge = own_argv("mcp", "--session", environment["TERMSPRAWL_SESSION_FILE"])
+        launch = adapters.plan(kind, argv, text, bridge, folder, host.overview, os.environ)
+        for name, content in launch.files.items():
+            write_atomically(os.path.join(folder, name), content.encode())
+        host.sessions.provision(node.id, caller.project_id, launch.status)
+        # The PATH of now: the tmux server may have been started with another one.
+        environment = {**environment, **launch.environment, "PATH": os.environ.get("PATH", os.defpath)}
+        host.terminals.open(node.id, caller.project_id, node.folder, environment, launch.argv)
+        with canvas.changing(node.folder) as document:
+            canvas.add_terminal(document, node.id, agent, node.folder)["data"]["command"] = agent
+    return {"nodeId": node.id}
+
+
+def agent_status(host, caller, _args) -> dict:
+    alive = host.terminals.alive()
+    person = operator_node(caller.project_id)
+    agents = [
+        {"nodeId": other.node_id, "status": other.status, "running": other.node_id in alive}
+        for other in host.sessions.all()
+        if other.project_id == caller.project_id and other.node_id != person
+    ]
+    return {"nodeId": caller.node_id, "status": caller.status, "agents": agents}
+
+
+def _custom_command(host) -> list[str] | None:
+    """The user's own agent of preferences.json, or None. Raises CtlError when it is not of the right shape."""
+    custom = host.preferences().get("customAgent")
+    if custom is None:
+        return None
+    executable = custom.get("executable") if isinstance(custom, dict) else None
+    words = custom.get("args", []) if isinstance(custom, dict) else None
+    if (
+        not isinstance(executable, str)
+        or not executable
+        or not isinstance(words, list)
+        or not all(isinstance(word, str) for word in words)
+    ):
+        raise CtlError('customAgent in preferences.json has to be {"executable": "...", "args": ["..."]}.')
+    return [executable, *words]
