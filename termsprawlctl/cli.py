@@ -26,6 +26,7 @@ COMMANDS = {
     "external": ("external NODE_ID", "show a node's terminal in a window of its own"),
     "attach": ("attach NODE_ID", "show a node's terminal in this terminal"),
     "tui": ("tui share|sessions|context|select|revoke", "share a live tmux client with an agent, or use a share"),
+    "launch": ("launch AGENT", "start a coding agent in a terminal of the embedded host"),
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
 
