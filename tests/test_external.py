@@ -19,6 +19,7 @@ from support.x11_server import wait_until
 from termsprawlctl.errors import CtlError
 from termsprawlctl.session import external, launchers
 from termsprawlctl.session.displays import usable
+from termsprawlctl.session.node_terminal import NodeTerminal
 
 TOOLS = ("tmux", "sh", "sleep", "rm", "env", "cat")
 # What an emulator does once it runs: `argv` is the command that it was given.
@@ -30,7 +31,7 @@ BEHAVIOURS = {
     "leaves a child and exits 1": "os.fork() and os._exit(1); time.sleep(1000)",
     "is killed": "os.kill(os.getpid(), 9)",
     "shows nothing": "time.sleep(1000)",
-    "exits 0": "sys.exit(0)",
+    "will not end": "signal.signal(15, signal.SIG_IGN); time.sleep(1000)",
     "only controls": "argv.insert(1, '-C'); " + WINDOW,
     "is one of a kind": "subprocess.run([*argv[:-3], 'kill-session', '-t', '=ts-n-1'], check=True); time.sleep(1000)",
 }
@@ -61,7 +62,7 @@ class Desk:
         path = (folder or self.bin) / name
         path.write_text(
             f"#!{self.python}\n"
-            "import json, os, pty, subprocess, sys, time\n"
+            "import json, os, pty, signal, subprocess, sys, time\n"
             "argv = sys.argv[2:]\n"
             f"note = {str(self.root / (name + '.json'))!r}\n"
             "with open(note + '~', 'w') as stream:\n"
@@ -142,7 +143,7 @@ def test_a_window_is_proved_by_the_client_that_it_brings(desk):
     assert (report["terminal"], report["started"], report["attached"]) == ("kitty", True, True)
     assert report["client"]["tty"] != canvas
     assert sorted(desk.server.clients("n-1")) == sorted([canvas, report["client"]["tty"]])
-    assert (report["client"]["width"], report["client"]["height"]) == (80, 24)
+    assert report["client"] == {"tty": report["client"]["tty"], "width": 80, "height": 24, "term": "xterm"}
 
 
 def test_the_report_for_people_names_the_window_the_command_and_the_reason(desk):
@@ -263,6 +264,17 @@ def test_what_a_failed_emulator_started_is_ended(desk):
     wait_until(lambda: not members(), "the rest of the emulator to end")
 
 
+@pytest.mark.parametrize("behaviour", ["shows nothing", "will not end"])
+def test_giving_up_ends_the_emulator_that_has_not_come_up(desk, behaviour):
+    desk.install("kitty", behaviour)
+    argv = [desk.ctl, "external", "n-1", "--data", str(desk.server.data)]
+    with subprocess.Popen(argv, env={**desk.env, **desk.display}, stdout=subprocess.PIPE) as waiting:
+        wait_until(lambda: desk.started() == ["kitty"], "the emulator to start")
+        waiting.send_signal(2)
+        assert (waiting.communicate(timeout=20)[0], waiting.returncode) == (b"", 130)
+    wait_until(lambda: not is_running(desk.noted("kitty")["pid"]), "the emulator to end")
+
+
 # --- the right session
 
 
@@ -329,6 +341,16 @@ def test_a_socket_of_another_user_is_not_talked_to(desk, command):
     os.chown(desk.server.socket, 65534, 65534)
     assert "belongs to another user (uid 65534" in refused(desk.run(command, "n-1"))
     assert desk.started() == []
+
+
+def test_a_socket_out_of_reach_is_told(desk, monkeypatch):
+    def stat(path, *_args, **_options):
+        raise PermissionError(13, "Permission denied", path)
+
+    node = NodeTerminal(str(desk.server.data), "n-1")
+    monkeypatch.setattr("os.stat", stat)
+    with pytest.raises(CtlError, match="this user may not reach the tmux socket"):
+        node.check()
 
 
 def test_without_tmux_the_remedy_is_to_install_it(desk):
@@ -497,6 +519,15 @@ def test_a_launcher_avoids_places_whose_path_needs_quotes(tmp_path_factory):
     good = tmp_path_factory.mktemp("c")
     path = launchers.create(["true"], {"XDG_RUNTIME_DIR": str(blank), "TMPDIR": str(good)})
     assert os.path.dirname(path) == str(good)
+
+
+def test_a_launcher_avoids_places_where_others_could_replace_it(tmp_path_factory):
+    open_to_all, good = tmp_path_factory.mktemp("open"), tmp_path_factory.mktemp("c")
+    open_to_all.chmod(0o777)
+    assert launchers.create(["true"], {"XDG_RUNTIME_DIR": str(open_to_all), "TMPDIR": str(good)}).startswith(str(good))
+    open_to_all.chmod(0o1777)
+    path = launchers.create(["true"], {"XDG_RUNTIME_DIR": str(open_to_all), "TMPDIR": str(good)})
+    assert path.startswith(str(open_to_all))
 
 
 def test_a_launcher_passes_every_byte_of_the_command_on(tmp_path_factory):

@@ -46,7 +46,8 @@ class Report:
             "reason": self.choice.reason,
             "started": self.started,
             "attached": client is not None,
-            "client": client and {"tty": client.tty, "width": client.width, "height": client.height},
+            "client": client
+            and {"tty": client.tty, "width": client.width, "height": client.height, "term": client.term},
             "failed": [{"terminal": name, "argv": argv, "why": why} for name, argv, why in self.failures],
             "notes": self.notes,
             "attach": self.node.attach_argv(),

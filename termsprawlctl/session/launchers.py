@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
 import time
 
 from ..errors import CtlError
@@ -31,9 +32,10 @@ def create(command: list[str], environment) -> str:
     for place in places:
         if not place or not _PLAIN_PATH.fullmatch(place):
             continue
-        _sweep(place)
         path = os.path.join(place, _PREFIX + os.urandom(8).hex())
         try:
+            _check_nobody_can_replace_files(place)
+            _sweep(place)
             _write(path, _script(path, command))
         except OSError as error:
             problem = f"{place}: {error.strerror}"
@@ -60,12 +62,19 @@ def _write(path: str, data: bytes) -> None:
         stream.write(data)
 
 
+def _check_nobody_can_replace_files(place: str) -> None:
+    # The variables that name a place may have come from another user's environment.
+    status = os.stat(place)
+    if status.st_uid not in (0, os.getuid()):
+        raise OSError(0, "it belongs to another user", place)
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
+        raise OSError(0, "others may change files in it", place)
+
+
 def _sweep(place: str) -> None:
-    try:
-        names = [name for name in os.listdir(place) if name.startswith(_PREFIX)]
-    except OSError:
-        return
-    for name in names:
+    for name in os.listdir(place):
+        if not name.startswith(_PREFIX):
+            continue
         path = os.path.join(place, name)
         try:
             status = os.lstat(path)

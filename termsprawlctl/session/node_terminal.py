@@ -79,6 +79,8 @@ class NodeTerminal:
         tmux.check_socket_path(path)
         try:
             status = os.stat(path)
+        except PermissionError:
+            raise CtlError(f"this user may not reach the tmux socket {path}.", "Run this as the app's user.") from None
         except OSError as error:
             raise CtlError(
                 f"no tmux server of {self.paths.root}: {path}: {error.strerror}.",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections import namedtuple
@@ -25,6 +26,7 @@ from .node_terminal import NodeTerminal
 # A cold start of the slowest emulators takes about two seconds.
 PROOF_S = 5.0
 _POLL_S = 0.1
+_END_S = 2.0  # for an emulator to end by itself when asked to
 
 # size in characters; term: the kind of terminal as the client names it
 Client = namedtuple("Client", "pid tty width height term")
@@ -62,29 +64,35 @@ def start(node: NodeTerminal, argv: list[str], environment, wait_s: float) -> Ou
 def _await_client(node: NodeTerminal, process, before: set, wait_s: float) -> tuple[Client | None, str | None]:
     """(the new client or None, why there will be none or None)."""
     end = time.monotonic() + wait_s
-    while True:
-        status = process.poll()
-        try:
+    try:
+        while True:
+            status = process.poll()
             new = [client for client in _clients(node) if _identity(client) not in before]
-        except CtlError:
-            # A plain target may mean another session now.
-            _end(process)
-            raise
-        if new or (status in (None, 0) and time.monotonic() > end):
-            # A host lives for weeks: each closed window would leave a zombie otherwise.
-            threading.Thread(target=process.wait, daemon=True).start()
-            return (new[0] if new else None), None
-        if status not in (None, 0):
-            _end(process)
-            return None, f"failed at once ({_ending(status)})"
-        time.sleep(_POLL_S)
+            failed = status not in (None, 0)
+            if new or (not failed and time.monotonic() > end):
+                # A host lives for weeks: each closed window would leave a zombie otherwise.
+                threading.Thread(target=process.wait, daemon=True).start()
+                return (new[0] if new else None), None
+            if failed:
+                _end(process)
+                return None, f"failed at once ({_ending(status)})"
+            time.sleep(_POLL_S)
+    except BaseException:
+        # The session ended, and the plain target may mean another one now; or the user gave up.
+        _end(process)
+        raise
 
 
 def _end(process) -> None:
     # The leader of the group may be gone, the rest of it not.
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGTERM)
-    threading.Thread(target=process.wait, daemon=True).start()
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _identity(client: Client) -> tuple:
