@@ -34,6 +34,9 @@ INTERPRETER = """\
 /bin/sh
 type python3 >/dev/null 2>&1||{ echo "$0: needs python3, 3.9 or newer">&2;exit 127;}
 exec python3 -ISBXutf8 "$0" "$@\""""
+# Loaded before Python is isolated where somebody starts it as `python3 termsprawlctl`:
+# stored as they are, because unpacking would import zlib from wherever PYTHONPATH says.
+STORED = ("__main__.py", f"{PACKAGE}/__init__.py", f"{PACKAGE}/__main__.py")
 MAIN = f"from {PACKAGE}.__main__ import main\nmain()\n"
 # What `doctor`, `call` and the MCP modes load before their first answer is precompiled:
 # start-up time is a feature there. Elsewhere compiling costs less than the command's own
@@ -123,7 +126,8 @@ def build(target: Path) -> None:
             write_file_prefix(stream, INTERPRETER)
             with zipfile.ZipFile(stream, "w", compresslevel=9) as archive:
                 for name in sorted(contents):
-                    write_to_zipapp(archive, name, contents[name], ENTRY_TIME, zipfile.ZIP_DEFLATED)
+                    packing = zipfile.ZIP_STORED if name.rstrip("c") in STORED else zipfile.ZIP_DEFLATED
+                    write_to_zipapp(archive, name, contents[name], ENTRY_TIME, packing)
         os.chmod(scratch, 0o755)  # noqa: S103 - a program for everybody to run
         os.replace(scratch, target)
     except BaseException:
