@@ -1,0 +1,111 @@
+"""The guides have to be right about the operations: agents act on them and know nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import pytest
+
+from termsprawlctl.host import terminals
+from termsprawlctl.session import arguments, guides, operations, transport
+
+MAX_COLUMNS = 170  # a table row; prose stays below 130
+
+
+def all_text() -> str:
+    return "\n".join(guides.read(topic) for topic in guides.NAMES)
+
+
+def examples(topic: str) -> list[list[str]]:
+    """The words after `call` of each example, as a shell takes them apart; here-documents become JSON."""
+    found = []
+    text = guides.read(topic)
+    for line in re.findall(r'(?:^ {4,}|`)("\$TERMSPRAWL_CTL" call .*?)(?:`|$)', text, re.MULTILINE):
+        heredoc = re.search(re.escape(line) + r"\n    (\{.*\})\n    JSON\n", text)
+        words = shlex.split(line.replace("<<'JSON'", ""))[2:]
+        found.append([heredoc[1] if word == "-" and heredoc else word for word in words])
+    return found
+
+
+def test_the_topics_are_the_operations_own_in_the_same_order():
+    schema = operations.input_schema(operations.OPERATIONS["guide_read"])
+    assert tuple(schema["properties"]["topic"]["enum"]) == guides.NAMES
+    assert guides.NAMES == ("overview", "browser", "terminal", "canvas", "context", "agents", "artifacts")
+
+
+@pytest.mark.parametrize(("topic", "summary"), guides.TOPICS)
+def test_each_guide_can_be_read_in_one_go(topic, summary):
+    lines = guides.read(topic).splitlines()
+    assert lines[0].startswith("# ")
+    assert 30 <= len(lines) <= 70
+    assert max(map(len, lines)) <= MAX_COLUMNS
+    assert summary.strip()
+    assert "\n" not in summary
+
+
+@pytest.mark.parametrize("topic", ["", "Overview", "terminal.md", "../table", "overview\0", None, 5])
+def test_a_guide_that_there_is_not_is_an_error_that_names_the_topics(topic):
+    with pytest.raises(ValueError, match=", ".join(guides.NAMES)):
+        guides.read(topic)
+
+
+@pytest.mark.parametrize("topic", guides.NAMES)
+def test_each_example_is_a_call_that_the_table_allows(topic):
+    assert examples(topic)
+    for words in examples(topic):
+        operation = words[0]
+        if operation == "OPERATION":
+            continue
+        rest = words[1:]
+        for option in ("--field", "--save"):
+            if option in rest:
+                position = rest.index(option)
+                del rest[position : position + 2]
+        operations.validate(operation, arguments.read_arguments(rest))
+
+
+@pytest.mark.parametrize("topic", guides.NAMES)
+def test_each_json_object_in_a_guide_is_json(topic):
+    for text in re.findall(r'^    (\{"ok".*\})$', guides.read(topic), re.MULTILINE):
+        assert isinstance(json.loads(text)["ok"], bool)
+
+
+def test_every_operation_is_taught_and_no_other_one_is_made_up():
+    named = set(
+        re.findall(r"\b(?:session|guide|canvas|sticky|browser|terminal|agent|context|artifact)_[a-z]+\b", all_text())
+    )
+    assert named == set(operations.OPERATIONS)
+
+
+def test_the_limits_are_the_real_ones():
+    overview, terminal, canvas_guide = (guides.read(topic) for topic in ("overview", "terminal", "canvas"))
+    assert f"{operations.MAX_STRING_CHARS:,} characters" in overview
+    assert f"between -{operations.MAX_NUMBER:,} and {operations.MAX_NUMBER:,}" in overview
+    assert f"1 to {operations.MAX_ITEMS} items" in overview
+    assert f"{transport.DEADLINE_S:g} s" in overview
+    assert f"last {terminals.DEFAULT_READ_CHARS:,} characters" in terminal
+    assert f'"maxChars": {terminals.MAX_READ_CHARS}' in terminal
+    assert f"shorter than {operations.MAX_ITEM_CHARS + 1} characters" in canvas_guide
+
+
+def test_the_errors_that_the_overview_explains_are_the_ones_that_come():
+    overview = guides.read("overview")
+    wrong = {
+        "Missing argument: K": ("terminal_read", {}),
+        "Unknown argument: K": ("terminal_read", {"nodeId": "n", "K": 1}),
+        "Invalid K": ("terminal_read", {"nodeId": 5}),
+        "Unknown operation": ("terminal_reed", {}),
+    }
+    for text, (operation, args) in wrong.items():
+        with pytest.raises(operations.InvalidCall, match=text.replace("K", r"\w+")):
+            operations.validate(operation, args)
+        assert f"`{text}`" in overview
+    assert "`Tool connection unavailable: ...`" in overview
+    assert transport.call("/none")["error"].startswith("Tool connection unavailable: ")
+
+
+def test_the_choices_of_agents_are_all_named():
+    schema = operations.input_schema(operations.OPERATIONS["agent_launch"])
+    assert ", ".join(schema["properties"]["agent"]["enum"]) in guides.read("agents")
