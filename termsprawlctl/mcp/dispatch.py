@@ -32,6 +32,7 @@ class Dispatcher:
         self._info = {"name": provider.name, "version": provider.version}
         self._calls = Lane("call", 1 if provider.ordered else provider.max_running, self._perform)
         self._aside = Lane("aside", 1, self._perform)
+        self._prepared = False
         self._revision: protocol.Revision | None = None  # of the last initialize
         self._subscriptions: dict[tuple, Request] = {}
         self.book = Book(writer.put, rouse)
@@ -185,6 +186,9 @@ class Dispatcher:
             self._start(self._aside, request, partial(self._work_list, modern=request.modern))
         else:
             self._answer(request, self._work_list(modern=request.modern))
+        if not self._prepared:
+            self._prepared = True
+            self._calls.add(None)
 
     def _work_list(self, _call: Call | None = None, *, modern: bool) -> dict:
         result = {"tools": self._provider.tools()}
@@ -220,8 +224,11 @@ class Dispatcher:
         self.book.open(call)
         lane.add(call)
 
-    def _perform(self, call: Call) -> None:
-        """Run one call, in a worker thread."""
+    def _perform(self, call: Call | None) -> None:
+        """Run one call, or prepare for calls, in a worker thread."""
+        if call is None:
+            self._prepare()
+            return
         self._writer.wait_for_room()
         if not call.open:
             return  # cancelled between leaving the queue and here
@@ -230,6 +237,12 @@ class Dispatcher:
         except BaseException as fault:  # noqa: BLE001 - a worker has to survive whatever its tool does
             answer = self._encode_fault(call.request, fault)
         self.book.close(call, answer)
+
+    def _prepare(self) -> None:
+        try:
+            self._provider.prepare()
+        except Exception as fault:  # noqa: BLE001 - the calls will say what is wrong
+            log.log(f"preparing failed: {type(fault).__name__} {log.where(fault)}")
 
     def _answer(self, request: Request, result: dict) -> None:
         self.book.answer(request, self._encode_result(request, result))

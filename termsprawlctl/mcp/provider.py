@@ -117,6 +117,13 @@ class Provider:
         """The tool of this name, None when there is none. Must not block."""
         return next((tool for tool in self.tools() if tool["name"] == name), None)
 
+    def prepare(self) -> None:
+        """Called once, in turn with the calls, when the first tools/list has been answered.
+
+        For loading what calls need: the file that this program runs from may be replaced
+        by a newer one while the server lives.
+        """
+
     def call(self, name: str, arguments: dict, context: Context) -> dict:
         """Run a tool. Blocks; runs in a thread of its own. Any exception becomes -32603."""
         raise NotImplementedError

@@ -41,13 +41,22 @@ class Bridge(Provider):
     def __init__(self, session_path: str, wait_s: float = 0.0) -> None:
         self._session_path = session_path
         self._wait_s = wait_s
+        self._overview: str | None = None
         self._offered: frozenset | None = None  # names of operations; None while nobody has told
         if operations.EXTENSIONS:
             self.list_ttl_ms = CHANGING_LIST_TTL_MS
             self.list_scope = "private"
 
     def instructions(self) -> str:
-        return guides.read("overview")
+        if self._overview is None:
+            self._overview = guides.read("overview")
+        return self._overview
+
+    def prepare(self) -> None:
+        from . import transport
+
+        del transport  # it is loaded now
+        self.instructions()
 
     def greet(self, context: Context) -> None:
         end_s = time.monotonic() + self._wait_s

@@ -341,4 +341,7 @@ def test_standard_output_is_private(ctl, hermetic_env):
         # The child reads what its standard input gives: nothing, and none of our lines.
         assert server.answer_to(server.call("stray"))["result"]["content"][0]["text"] == ""
         assert server.is_silent()
+        server.close()
+        assert server.rest() == []
+        assert server.exit_status() == 0
         assert "stray print" in server.log()

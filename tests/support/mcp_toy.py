@@ -104,6 +104,13 @@ class Toy(Provider):
         self.do_steps(context, count)
         context.cancelled.wait()
 
+    def do_nap(self, context, number=0, nap_us=0):
+        """Say its number, after a moment in which it reports progress."""
+        context.progress("before")
+        time.sleep(nap_us / 1e6)
+        context.progress("after")
+        return text(number)
+
     def do_values(self, context, values=(), total=None):
         for value in values:
             context.progress(f"at {value}", value, total)

@@ -1,0 +1,146 @@
+"""Cancel against completion, thousands of times: one outcome each, and nothing after it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.mcp_client import McpServer, toy
+
+from termsprawlctl.mcp import protocol, stdio
+from termsprawlctl.mcp.calls import Book, Call, Request
+
+ROUNDS = 2000
+NAP_US = 100
+
+
+@pytest.fixture(params=["ordered", "concurrent"])
+def server(ctl, hermetic_env, request):
+    words = [] if request.param == "ordered" else ["ordered=false", "max_running=4"]
+    with McpServer(toy(ctl, *words), hermetic_env) as running:
+        yield running
+
+
+@pytest.mark.parametrize("cancels", [1, 2])
+@pytest.mark.parametrize("same_id", [False, True], ids=["new ids", "one id for all"])
+def test_a_call_cancelled_around_its_completion_is_answered_once_or_never(server, cancels, same_id):
+    answered = 0
+    delay_s = 0.0005
+    for number in range(ROUNDS):
+        request_id = 7 if same_id else number
+        server.call("nap", number=number, nap_us=NAP_US, token=number, request_id=request_id)
+        sent_s = time.perf_counter()
+        while time.perf_counter() - sent_s < delay_s:
+            pass  # far shorter than the shortest sleep
+        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
+        server.send(*[cancel] * cancels, {"jsonrpc": "2.0", "id": "ping", "method": "ping"})
+        said = []
+        # Nothing of a call may come after the answer to the ping, which stood behind its cancellation:
+        # it would be taken for the next round's, and be of another number.
+        while (message := server.read()).get("id") != "ping":
+            said.append(message)
+        answers = [message for message in said if "method" not in message]
+        assert said[-1:] == answers or not answers
+        for message in answers:
+            assert (message["id"], message["result"]["content"][0]["text"]) == (request_id, str(number))
+        progress = [message["params"] for message in said if "method" in message]
+        assert {entry["progressToken"] for entry in progress} <= {number}
+        # Hunt the moment of completion: later if the cancellation was first, earlier if it was late.
+        delay_s *= 0.97 if answers else 1.03
+        answered += len(answers)
+    # Otherwise this would be no race.
+    assert ROUNDS // 10 < answered < ROUNDS - ROUNDS // 10
+    assert server.log() == ""
+
+
+def test_cancelling_and_answering_at_the_same_moment_has_one_outcome():
+    outcomes = {"answered": 0, "cancelled": 0}
+    for _ in range(ROUNDS):
+        said: list[bytes] = []
+        book = Book(said.append, lambda: None)
+        call = Call(book, Request(1, modern=False, token="t", batch=None), None)
+        book.open(call)
+        start = threading.Barrier(3)
+        cancelled: list = []
+
+        def answer(start=start, book=book, call=call):
+            start.wait()
+            call.progress("last")
+            book.close(call, b"answer")
+
+        def cancel(start=start, book=book, cancelled=cancelled):
+            start.wait()
+            cancelled += book.cancel(1)
+
+        threads = [threading.Thread(target=answer), threading.Thread(target=cancel)]
+        for thread in threads:
+            thread.start()
+        start.wait()
+        for thread in threads:
+            thread.join()
+        call.progress("after the end")
+        if cancelled:
+            outcomes["cancelled"] += 1
+            assert b"answer\n" not in said
+        else:
+            outcomes["answered"] += 1
+            assert said[-1] == b"answer\n"
+        assert not book.calls()
+    assert all(outcomes.values()), outcomes
+
+
+def test_messages_of_many_threads_are_never_mixed(ctl, hermetic_env):
+    with McpServer(toy(ctl, "ordered=false", "max_running=8"), hermetic_env) as server:
+        sizes = [100, 5000, 65_500, 70_000, 300_000]
+        ids = [server.call("big", bytes=sizes[number % 5], letter="abcdefgh"[number % 8]) for number in range(200)]
+        seen = set()
+        for _ in ids:
+            message = server.read()
+            text = message["result"]["content"][0]["text"]
+            number = ids.index(message["id"])
+            assert text == "abcdefgh"[number % 8] * sizes[number % 5]
+            seen.add(message["id"])
+        assert seen == set(ids)
+
+
+@given(st.binary(max_size=60).map(lambda data: data.replace(b"\x00", b"\n")), st.lists(st.integers(1, 8), min_size=1))
+def test_lines_do_not_depend_on_how_their_bytes_arrive(data, sizes):
+    cap = 5
+
+    def cut(pieces) -> list:
+        lines = stdio.Lines(cap)
+        found = [line for piece in pieces for line in lines.feed(piece)]
+        return found + lines.end()
+
+    pieces, rest, turn = [], data, 0
+    while rest:
+        size = sizes[turn % len(sizes)]
+        pieces.append(rest[:size])
+        rest = rest[size:]
+        turn += 1
+    whole = data.split(b"\n")
+    if not whole[-1]:
+        whole.pop()
+    expected = []
+    for number, line in enumerate(whole):
+        ended = number < len(whole) - 1 or data.endswith(b"\n")
+        bare = line[:-1] if line.endswith(b"\r") else line
+        too_long = len(bare) > cap or (len(line) > cap + 1 if not ended else False)
+        expected.append(stdio.TOO_LONG if too_long else bare)
+    assert cut(pieces) == cut([data]) == expected
+
+
+@given(st.one_of(st.none(), st.text(max_size=12), st.integers(), st.lists(st.integers())))
+def test_initialize_never_answers_the_modern_revision(requested):
+    assert not protocol.negotiate(requested).modern
+
+
+@given(st.text())
+def test_encoded_messages_are_one_line_that_reads_back(text):
+    line = protocol.encode({"text": text}).decode()
+    assert not {"\n", "\r", "\u2028", "\u2029"} & set(line)
+    assert json.loads(line)["text"] == text
