@@ -27,6 +27,7 @@ COMMANDS = {
     "attach": ("attach NODE_ID", "show a node's terminal in this terminal"),
     "tui": ("tui share|sessions|context|select|revoke", "share a live tmux client with an agent, or use a share"),
     "launch": ("launch AGENT", "start a coding agent in a terminal of the embedded host"),
+    "agent": ("agent run AGENT PROMPT", "give a task to a coding agent, show its steps, print its answer"),
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
 
@@ -72,6 +73,21 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
         self.has_commands = False
+        self.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}", help="print the version")
+        self.passes_on = ""  # what the help calls the words after `--`, for a command that hands them on
+
+    def parse_known_args(self, args=None, namespace=None):
+        """As argparse does it; words after `--` become `passed_on` where the command hands them on."""
+        if self.passes_on and args is not None and "--" in args:
+            cut = list(args).index("--")
+            namespace = namespace or argparse.Namespace()
+            namespace.passed_on = list(args)[cut + 1 :]
+            args = list(args)[:cut]
+        return super().parse_known_args(args, namespace)
+
+    def format_usage(self) -> str:
+        usage = super().format_usage()
+        return f"{usage.rstrip()} [-- {self.passes_on}]\n" if self.passes_on else usage
 
     def add_subparsers(self, **options):
         self.has_commands = True
@@ -109,7 +125,6 @@ def main(argv: list[str] | None = None) -> int:
 def command_parser(name: str) -> Parser:
     """The parser of one command, as its module declares it."""
     parser = Parser(prog=f"{PROGRAM} {name}", description=COMMANDS[name][1][:1].upper() + COMMANDS[name][1][1:] + ".")
-    _add_common(parser)
     _module(name).configure(parser)
     return parser
 
@@ -161,16 +176,11 @@ def _without_command(words: list[str]) -> int:
         description="Talk to a running terminal app through one file.\n\ncommands:\n" + "\n".join(lines),
         epilog=EPILOG,
     )
-    _add_common(parser)
     if words and words[0] in ("-h", "--help", "--version"):
         parser.parse_args(words[:1])
         return OK
     what = f"unknown command {words[0]!r}" if words else "a command is missing"
     raise CommandLineError(f"{USAGE}\n{PROGRAM}: {what}.", f"See {PROGRAM} --help.")
-
-
-def _add_common(parser: Parser) -> None:
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
 
 
 def _columns() -> int:
