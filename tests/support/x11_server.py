@@ -27,9 +27,10 @@ class XServer:
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as answer:
             self._process = subprocess.Popen(
+                # No reset when the last window goes: it would drop who connects meanwhile.
                 # Pixels go into a file; fonts from the server itself, so that they are the same everywhere.
-                ["Xvfb", "-displayfd", str(writing), "-wr", "-screen", "0", "1024x768x24", "-nolisten", "tcp",
-                 "-fbdir", str(folder), "-fp", "built-ins"],
+                ["Xvfb", "-displayfd", str(writing), "-noreset", "-wr", "-screen", "0", "1024x768x24",
+                 "-nolisten", "tcp", "-fbdir", str(folder), "-fp", "built-ins"],
                 pass_fds=[writing], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             os.close(writing)
@@ -161,6 +162,13 @@ class _Connection:
 
     def __init__(self, number: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._greet(number)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _greet(self, number: str) -> None:
         self._socket.settimeout(10)
         self._socket.connect(f"/tmp/.X11-unix/X{number}")
         self._socket.sendall(struct.pack("<BxHHHHxx", ord("l"), 11, 0, 0, 0))
