@@ -1,0 +1,132 @@
+"""A user's own tmux: a real server, and clients attached through pseudo-terminals and driven by keystrokes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+PATIENCE_S = 20.0  # far more than anything takes, even on a busy machine
+PREFIX = b"\x02"
+# Makes the terminal on stdin the controlling one, then becomes the program.
+_IN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def eventually(what, said: str = ""):
+    """The first true value of what(); fails after PATIENCE_S."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        value = what()
+        if value:
+            return value
+        assert time.monotonic() < end, f"never came true: {said or what}"
+        time.sleep(0.02)
+
+
+class Terminal:
+    """A process in a pseudo-terminal of its own, as in a terminal window: keys in, screen bytes out."""
+
+    def __init__(self, argv: list[str], env: dict, *, rows: int = 24, columns: int = 100) -> None:
+        self._master, slave = pty.openpty()
+        self.name = os.ttyname(slave)
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-ISc", _IN_TERMINAL, *argv],
+            env=env,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.output = b""
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._master, keys)
+
+    def shows(self, text: bytes) -> bool:
+        return text in self.output
+
+    def close(self) -> None:
+        """Close the window: its processes are hung up."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+        self.process.wait()
+
+    def _drain(self) -> None:
+        try:
+            while True:
+                self.output += os.read(self._master, 65536)
+        except OSError:
+            return
+
+
+class UserTmux:
+    """One tmux server with its socket in `folder`; ended with everything in it by close()."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        self.socket = str(folder / "user.tmux")
+        self.env = {"PATH": path, "HOME": str(folder), "TERM": "xterm-256color", "TMPDIR": str(folder)}
+        self.env.update({"SHELL": "/bin/sh", "PS1": "$ ", "LANG": "C.UTF-8"})
+        self._binary = shutil.which("tmux", path=path)
+        self._terminals: list[Terminal] = []
+
+    def run(self, *command: str, check: bool = True) -> str:
+        done = subprocess.run(
+            [self._binary, "-S", self.socket, "-f", "/dev/null", *command],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0 or not check, done.stderr
+        return done.stdout.rstrip("\n")
+
+    def new_session(self, name: str, *command: str) -> str:
+        """Start a session that nobody looks at; returns tmux's id of it."""
+        return self.run("new-session", "-d", "-s", name, "-P", "-F", "#{session_id}", *command)
+
+    def attach(self, name: str, **size) -> Terminal:
+        """A client in a terminal of its own that shows the session."""
+        argv = [self._binary, "-u", "-S", self.socket, "attach-session", "-t", f"={name}"]
+        terminal = Terminal(argv, self.env, **size)
+        self._terminals.append(terminal)
+        eventually(lambda: self.session_of(terminal) == name, f"{terminal.name} attached to {name}")
+        return terminal
+
+    def clients(self, template: str = "#{client_name}") -> list[str]:
+        """One line a client, watchers included."""
+        return self.run("list-clients", "-F", template, check=False).splitlines()
+
+    def session_of(self, terminal: Terminal) -> str | None:
+        rows = dict(row.split(" ", 1) for row in self.clients("#{client_name} #{session_name}"))
+        return rows.get(terminal.name)
+
+    def screen(self, target: str) -> str:
+        """What a pane shows."""
+        return self.run("capture-pane", "-p", "-t", target)
+
+    def pid(self) -> int:
+        return int(self.run("display-message", "-p", "#{pid}"))
+
+    def close(self) -> None:
+        self.run("kill-server", check=False)
+        for terminal in self._terminals:
+            terminal.close()
