@@ -40,10 +40,11 @@ def read_small(path: str, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
         os.close(descriptor)
 
 
-def write_atomically(path: str, data: bytes, mode: int = FILE_MODE) -> None:
+def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_replace=None) -> None:
     """Replace the file at path in one step: readers see the old or the new bytes, whole.
 
-    Raises OSError; the old file is then as it was and no temporary file is left.
+    `before_replace()` is called at the last moment before that step; what it raises stops
+    it. Raises OSError; the old file is then as it was and no temporary file is left.
     """
     directory, name = os.path.split(path)
     temporary = os.path.join(directory, f".{name}.{os.urandom(8).hex()}")
@@ -56,6 +57,8 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        if before_replace is not None:
+            before_replace()
         os.replace(temporary, path)
     except BaseException:
         remove_quietly(temporary)

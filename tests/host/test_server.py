@@ -143,11 +143,9 @@ def test_arguments_are_checked_against_the_table(host):
         assert (status, result) == (400, {"ok": False, "error": error})
 
 
-def test_operations_without_a_body_here_say_so_plainly(host):
+def test_the_browser_is_off_and_says_so_plainly(host):
     assert host.call("browser_list")["error"].startswith("This host has no browser.")
-    assert host.call("sticky_open", text="x")["error"].startswith("sticky_open is not supported by this host yet.")
     offered = host.value("session_info")["operations"]
-    assert "sticky_open" not in offered
     assert not [name for name in offered if name.startswith("browser_")]
 
 

@@ -8,10 +8,10 @@ arguments are validated, its project's turn is held. A CtlError is the tool's an
 from __future__ import annotations
 
 from ...session.operations import EXTENSIONS, OPERATIONS
-from . import agents, canvas, session, terminals
+from . import agents, artifacts, canvas, session, terminals
 from .nodes import ToolRefusal
 
-_MODULES = (session, canvas, terminals, agents)
+_MODULES = (session, canvas, terminals, agents, artifacts)
 
 
 def _handlers() -> dict:

@@ -7,7 +7,7 @@ import os
 from ...errors import CtlError
 from ...files import write_atomically
 from ...program import own_argv
-from .. import adapters, canvas
+from .. import adapters, canvas, project_file
 from ..projects import operator_node
 from .nodes import new_node
 
@@ -29,8 +29,11 @@ def agent_launch(host, caller, args) -> dict:
         # The PATH of now: the tmux server may have been started with another one.
         environment = {**environment, **launch.environment, "PATH": os.environ.get("PATH", os.defpath)}
         host.terminals.open(node.id, caller.project_id, node.folder, environment, launch.argv)
-        with canvas.changing(node.folder) as document:
+
+        def add(document: dict) -> None:
             canvas.add_terminal(document, node.id, agent, node.folder)["data"]["command"] = agent
+
+        project_file.change(node.folder, add)
     return {"nodeId": node.id}
 
 

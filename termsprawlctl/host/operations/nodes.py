@@ -8,7 +8,7 @@ from collections import namedtuple
 
 from ...errors import CtlError
 from ...layout import is_id
-from .. import canvas
+from .. import canvas, project_file
 from ..projects import CLI_STATUS
 
 
@@ -20,12 +20,17 @@ class ToolRefusal(CtlError):
 NewNode = namedtuple("NewNode", "id folder")
 
 
+def new_id(kind: str = "n") -> str:
+    """An id that no other node has."""
+    return f"{kind}-{os.urandom(6).hex()}"
+
+
 @contextlib.contextmanager
 def new_node(host, caller):
     """A NewNode to start something in; whatever fails in the block leaves nothing of it behind."""
     folder = host.projects.folder(caller.project_id)
-    canvas.load(folder)  # a project file that cannot be written to later has to stop this first
-    node_id = f"n-{os.urandom(6).hex()}"
+    project_file.load(folder)  # a project file that cannot be written to later has to stop this first
+    node_id = new_id()
     try:
         yield NewNode(node_id, folder)
     except BaseException:
@@ -46,7 +51,7 @@ def terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
     node_id = args["nodeId"]
     if is_id(node_id) and host.terminals.project_of(node_id) == caller.project_id:
         return node_id
-    node = canvas.find(canvas.load(host.projects.folder(caller.project_id)), node_id)
+    node = canvas.find(project_file.load(host.projects.folder(caller.project_id)), node_id)
     if node is None:
         raise ToolRefusal(f"Unknown node: {node_id}.", "canvas_list lists the nodes of this project.")
     if node.get("type") != "terminal":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...session.external import open_window
-from .. import canvas
+from .. import canvas, project_file
 from ..projects import CLI_STATUS
 from ..terminals import DEFAULT_READ_CHARS, MAX_READ_CHARS
 from .nodes import ToolRefusal, is_agent, new_node, others_terminal, terminal
@@ -14,8 +14,8 @@ def terminal_open(host, caller, args) -> dict:
         host.sessions.provision(node.id, caller.project_id, CLI_STATUS)
         environment = host.prepare_node(node.id, caller.project_id)
         host.terminals.open(node.id, caller.project_id, node.folder, environment)
-        with canvas.changing(node.folder) as document:
-            canvas.add_terminal(document, node.id, args.get("title") or "Terminal", node.folder)
+        title = args.get("title") or "Terminal"
+        project_file.change(node.folder, lambda document: canvas.add_terminal(document, node.id, title, node.folder))
     return {"nodeId": node.id}
 
 
@@ -55,8 +55,8 @@ def terminal_external(host, caller, args) -> dict:
 def terminal_close(host, caller, args) -> dict:
     node_id = others_terminal(host, caller, args, may_have_ended=True)
     # The file first: when it cannot be written, the terminal stays whole.
-    with canvas.changing(host.projects.folder(caller.project_id)) as document:
-        canvas.remove(document, node_id)
+    folder = host.projects.folder(caller.project_id)
+    project_file.change(folder, lambda document: canvas.remove(document, node_id))
     # A project file may name a node of another project (a copied folder does).
     if host.terminals.project_of(node_id) == caller.project_id:
         host.terminals.kill(node_id)
