@@ -7,7 +7,10 @@ import os
 
 # name: what `mcp --help` says of it. The module is commands/mcp_<name>.py, with
 # configure(parser) and provider(args), which returns the Provider to serve.
-SERVERS: dict[str, str] = {"tui": "serve a shared live TUI: see its view, switch its session"}
+SERVERS: dict[str, str] = {
+    "tui": "serve a shared live TUI: see its view, switch its session",
+    "agent": "serve a coding-agent CLI: run a task, follow it, get its answer",
+}
 
 EPILOG = """\
 examples:

@@ -1,0 +1,126 @@
+"""What a CLI prints, caught in private files that are read while they grow.
+
+Files, not pipes: two of the CLIs lose output on a pipe whose reader is slow, and a pipe
+can be held open by a process that the CLI left behind. The files have no names, so that
+nothing is left of them whatever happens.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+
+from ..jsontext import encode
+from .stream import Lines, expanded
+from .wording import one_line, plain
+
+READ_BYTES = 256 << 10
+MAX_READS = 32  # pieces in one look, so that a flood does not delay a cancellation
+TAIL_BYTES = 8192
+LOGGED_BYTES = 64 << 10  # of a CLI's stderr that is passed on, for each run
+MAX_LOG_LINE = 1000
+
+
+class Capture:
+    """The three files of one attempt: `files` are the descriptors for the CLI's 0, 1 and 2."""
+
+    def __init__(self, scratch: str, prompt: str, mark: str) -> None:
+        """`mark` is a text that no output holds (see stream.Lines). Raises OSError."""
+        self._mark = mark
+        self._lines = Lines(mark)
+        self._read = 0
+        self._read_err = 0
+        self._err_rest = b""
+        self._logged = 0
+        opened: list[int] = []
+        try:
+            for name in ("prompt", "stdout", "stderr"):
+                opened.append(_nameless(os.path.join(scratch, name)))  # noqa: PERF401 - closed below if one fails
+            view = memoryview(encode(prompt))
+            while view:
+                view = view[os.write(opened[0], view) :]
+            os.lseek(opened[0], 0, os.SEEK_SET)
+        except OSError:
+            for descriptor in opened:
+                os.close(descriptor)
+            raise
+        self.files = tuple(opened)
+
+    def read_output(self, reader, *, structured: bool) -> bool:
+        """Give what was printed since to the reader, at most some MB; whether there was any."""
+        for number in range(MAX_READS):
+            data = os.pread(self.files[1], READ_BYTES, self._read)
+            if not data:
+                return number > 0
+            self._read += len(data)
+            if structured:
+                for line in self._lines.feed(data):
+                    reader.feed(line)
+            else:
+                reader.feed_raw(data)
+        return True
+
+    def read_rest(self, reader, *, structured: bool) -> None:
+        """Give all that is left to the reader: the CLI has ended."""
+        while self.read_output(reader, structured=structured):
+            pass
+        last = self._lines.end()
+        if last:
+            reader.feed(last)
+
+    def read_errors(self, tell, *, final: bool = False) -> bool:
+        """Tell each line of stderr, cleaned, as tell(line, log=whether it is to be logged); whether there was any."""
+        data = os.pread(self.files[2], READ_BYTES, self._read_err)
+        self._read_err += len(data)
+        *lines, self._err_rest = (self._err_rest + data).split(b"\n")
+        if final and self._err_rest:
+            lines.append(self._err_rest)
+        if len(self._err_rest) > READ_BYTES:
+            self._err_rest = b""
+        for line in lines:
+            text = one_line(line.decode("utf-8", "replace"), MAX_LOG_LINE)
+            if text:
+                self._logged += len(text)
+                tell(text, log=self._logged <= LOGGED_BYTES)
+        return bool(data)
+
+    def output_tail(self) -> str:
+        """The end of stdout, cleaned."""
+        return _tail(self.files[1])
+
+    def errors_tail(self) -> str:
+        """The end of stderr, cleaned."""
+        return _tail(self.files[2])
+
+    def whole(self, text: str):
+        """Yield a text that the reader kept, with what had been left out of it."""
+        yield from expanded(text, self._mark, self._lines.cuts, self.files[1])
+
+    def plain_output(self):
+        """Yield all of stdout as text."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        offset = 0
+        while True:
+            data = os.pread(self.files[1], READ_BYTES, offset)
+            yield decoder.decode(data, not data)
+            if not data:
+                return
+            offset += len(data)
+
+    def close(self) -> None:
+        """Free the files; what they held is gone."""
+        for descriptor in self.files:
+            os.close(descriptor)
+        self.files = ()
+
+
+def _nameless(path: str) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.unlink(path)
+    return descriptor
+
+
+def _tail(descriptor: int) -> str:
+    size = os.fstat(descriptor).st_size
+    data = os.pread(descriptor, TAIL_BYTES, max(0, size - TAIL_BYTES))
+    return plain(data.decode("utf-8", "replace")).strip()

@@ -1,0 +1,129 @@
+"""One CLI process with its supervisor: started, listened to, ended."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+
+from .processtree import MARKER, Family
+from .supervise import encode_order
+
+# The supervisor starts isolated, as the built file does, from the same file or folder.
+BOOT = "import sys;sys.path.insert(0,sys.argv.pop(1));from termsprawlctl.agents.supervise import main;main()"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Beyond what the polite signals may take: SIGKILL for the CLI, and for what it left.
+HARD_LIMIT_S = 12.0
+
+
+def find_executable(name: str, path: str) -> str:
+    """The absolute path of a program on a PATH; empty when it is not there."""
+    for folder in path.split(os.pathsep) if os.sep not in name else [""]:
+        candidate = os.path.abspath(os.path.join(folder or os.curdir, name))
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    return ""
+
+
+class Child:
+    """A CLI that runs. `pid` is 0 and `failed_errno` set when it could not be started."""
+
+    def __init__(self, order: dict, environment: dict[str, str], files: tuple[int, int, int]) -> None:
+        """Start it: argv, cwd, marker and the rest as in supervise.encode_order; `files` are its 0, 1 and 2.
+
+        Raises OSError when not even the supervisor can be started.
+        """
+        self.pid = 0
+        self.exit_status: int | None = None
+        self.failed_errno = 0
+        self.gone = False  # nothing of the run is alive any more
+        self._ending = False
+        self._marker = order["marker"]
+        self._buffer = b""
+        ours, theirs = socket.socketpair()
+        self._control = ours
+        try:
+            self._supervisor = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+                [sys.executable, "-ISB", "-c", BOOT, ROOT, str(theirs.fileno())],
+                stdin=files[0],
+                stdout=files[1],
+                stderr=files[2],
+                env={**environment, MARKER: self._marker},
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+            ours.sendall(encode_order(order))
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+
+    def wait(self, seconds: float) -> None:
+        """Until something is heard of the process, at most so long."""
+        if self.gone:
+            return
+        ready, _, _ = select.select([self._control], [], [], seconds)
+        if not ready:
+            return
+        try:
+            data = self._control.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._supervisor_ended()
+            return
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._hear(*line.decode().split(" "))
+
+    def _hear(self, word: str, value: str) -> None:
+        if word == "pid":
+            self.pid = int(value)
+        elif word == "error":
+            self.failed_errno = int(value)
+        elif word == "exit":
+            self.exit_status = int(value)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the CLI itself has ended."""
+        return self.exit_status is not None or self.gone
+
+    def end(self) -> None:
+        """Have the whole run ended; returns at once."""
+        if not self._ending:
+            self._ending = True
+            try:
+                self._control.send(b"end\n")
+            except OSError:
+                return  # it has ended, and wait() will see it
+
+    def kill(self) -> None:
+        """End the run without the supervisor's help; for one that does not answer."""
+        if not self.gone:
+            self._supervisor.kill()
+            self._supervisor_ended()
+
+    def close(self) -> None:
+        """Free the descriptors. The supervisor, if it still runs, ends the run."""
+        self._control.close()
+
+    def _supervisor_ended(self) -> None:
+        self.gone = True
+        try:
+            status = self._supervisor.wait(HARD_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._supervisor.kill()
+            status = self._supervisor.wait()
+        if status != 0:
+            # It was killed, so the run is not ended yet.
+            Family(self._supervisor.pid, self._marker).end(0.2, HARD_LIMIT_S, lambda: None)
+            if self.exit_status is None:
+                self.exit_status = -9

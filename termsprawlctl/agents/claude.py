@@ -1,0 +1,194 @@
+"""Claude Code: `claude -p --output-format stream-json`.
+
+Its answer is the text of its last `result`. A background agent may report after the
+first result and start another turn, so a result ends the run only when no task is open.
+"""
+
+from __future__ import annotations
+
+import re
+
+from . import reader
+from .flavour import Flavour, Request
+from .reader import items, mapping, string, whole
+
+EXIT_CODE = re.compile(r"^(?:Error: )?Exit code (\d+)\n?")
+NO_OUTPUT = "(Bash completed with no output)"
+# minimal is a level of other CLIs; low is the nearest that this one has.
+EFFORTS = {"minimal": "low"}
+EDITORS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+SEARCHES = ("Grep", "Glob", "WebSearch", "WebFetch", "ToolSearch", "LS")
+PLANS = ("TodoWrite",)
+
+
+class Claude(Flavour):
+    name = "claude"
+    executable = "claude"
+    install = "Install it with `npm install -g @anthropic-ai/claude-code` and log in with `claude`, then /login."
+    login = "Log in with `claude`, then /login, or check ANTHROPIC_API_KEY."
+    polite = (("SIGTERM", 3.0), ("SIGTERM", 1.0))
+    own_temporary = True
+    # Set by a Claude Code that started us; older versions refuse to run inside another.
+    unset = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+    takes_effort = True
+    permission = (
+        "add permissions.allow rules to ~/.claude/settings.json, or start with `-- --permission-mode acceptEdits` "
+        "or `-- --allowedTools TOOL`"
+    )
+    faults = (
+        (r"no conversation found", "unknown_session", "Leave sessionId out to start a new session."),
+        (r"cannot be used with root", "refused", "Claude Code does not skip permissions as root outside of a sandbox."),
+    )
+
+    def command(self, request: Request) -> list[str]:
+        argv = [self.executable, "-p"]
+        if request.structured:
+            argv += ["--output-format", "stream-json", "--verbose"]
+        if request.model:
+            argv.append(f"--model={request.model}")
+        if request.effort:
+            argv.append(f"--effort={EFFORTS.get(request.effort, request.effort)}")
+        if request.session_id:
+            argv.append(f"--resume={request.session_id}")
+        return [*argv, *request.arguments]
+
+    def reader(self, cwd: str) -> reader.Reader:
+        return ClaudeReader(cwd)
+
+
+class ClaudeReader(reader.Reader):
+    def __init__(self, cwd: str = "") -> None:
+        super().__init__(cwd)
+        self._calls: dict[str, tuple[str, dict]] = {}  # tool_use id -> (tool, input)
+        self._tasks = 0  # background tasks that are running
+        self._finished = False
+
+    def event(self, event: dict) -> None:
+        self.session_id = string(event.get("session_id")) or self.session_id
+        kind = string(event.get("type"))
+        if kind == "system":
+            self._system(event)
+        elif kind == "assistant":
+            self._assistant(event)
+        elif kind == "user":
+            self._user(event)
+        elif kind == "result":
+            self._result(event)
+        elif kind != "stream_event":
+            self.activity.unknown(kind or "?")
+        self.ended = self._finished and not self._tasks
+
+    def _system(self, event: dict) -> None:
+        kind = string(event.get("subtype"))
+        if kind == "init":
+            self._finished = False
+            self.model = string(event.get("model"))
+            self.activity.thinking()
+        elif kind == "thinking_tokens":
+            self.activity.thinking()
+        elif kind == "background_tasks_changed":
+            self._tasks = len(items(event.get("tasks")))
+        elif kind == "api_retry":
+            what = event.get("error_status") or event.get("error") or "an error"
+            self.last_error = f"{what}: {string(event.get('error'))}" if event.get("error_status") else str(what)
+            self.activity.note(
+                f"The model server failed ({what}); try {event.get('attempt')} of {event.get('max_retries')}"
+            )
+        elif not kind.startswith("task_"):
+            self.activity.unknown(f"system {kind}")
+
+    def _assistant(self, event: dict) -> None:
+        message = mapping(event.get("message"))
+        inner = bool(event.get("parent_tool_use_id"))
+        if event.get("is_api_error_message") is True or message.get("model") == "<synthetic>":
+            self.last_error = reader.text_of(message.get("content")) or self.last_error
+            return
+        for block in items(message.get("content")):
+            kind = string(block.get("type"))
+            if kind == "text" and not inner:
+                self.activity.message(string(block.get("text")), group=message.get("id"))
+            elif kind == "thinking":
+                self.activity.thought(string(block.get("thinking")))
+            elif kind == "tool_use":
+                self._begin(block, inner=inner)
+
+    def _begin(self, block: dict, *, inner: bool) -> None:
+        tool, key, given = string(block.get("name")), string(block.get("id")), mapping(block.get("input"))
+        if inner and key in self._calls:
+            return  # a call of an inner agent may carry the id of the call that started it
+        self._calls[key] = (tool, given)
+        if tool == "Bash":
+            self.activity.begin("command", key, command=string(given.get("command")))
+        elif tool in ("Agent", "Task"):
+            self.activity.begin("agent", key, prompt=string(given.get("description")) or string(given.get("prompt")))
+        elif tool in SEARCHES:
+            query = string(given.get("pattern")) or string(given.get("query")) or string(given.get("url"))
+            self.activity.begin("search", key, query=query or tool)
+        elif tool == "Read":
+            self.activity.begin("read", key, path=string(given.get("file_path")))
+        elif tool in EDITORS or tool in PLANS:
+            return  # told when done
+        else:
+            self.activity.begin("tool", key, name=tool, input=reader.brief(given))
+
+    def _user(self, event: dict) -> None:
+        content = mapping(event.get("message")).get("content")
+        for block in items(content):
+            if block.get("type") == "tool_result":
+                key = string(block.get("tool_use_id"))
+                if key in self._calls:
+                    self._end(key, block, event.get("tool_use_result"))
+
+    def _end(self, key: str, block: dict, result: object) -> None:
+        tool, given = self._calls.pop(key)
+        failed = block.get("is_error") is True
+        status, output = ("failed" if failed else "completed"), reader.text_of(block.get("content"))
+        if failed and re.search(r"requested permissions|permission to use|haven't granted|was rejected", output):
+            status = "declined"
+        if tool == "Bash":
+            match = EXIT_CODE.match(output)
+            code = int(match.group(1)) if match else None if failed else 0
+            output = output[match.end() :] if match else "" if output == NO_OUTPUT else output
+            self.activity.end("command", key, status, exitCode=code, output=output)
+        elif tool in EDITORS:
+            known = mapping(result)
+            path = string(known.get("filePath")) or string(given.get("file_path")) or string(given.get("notebook_path"))
+            self.activity.edit("add" if known.get("type") == "create" else "modify", path, status)
+        elif tool in PLANS:
+            todos = items(given.get("todos"))
+            self.activity.plan([(string(todo.get("content")), todo.get("status") == "completed") for todo in todos])
+        elif tool in ("Agent", "Task"):
+            # What it says of an agent in the background is not meant to be shown.
+            launched = mapping(result).get("status") == "async_launched" or output.startswith("Async agent launched")
+            self.activity.end("agent", key, status, output=None if launched else output)
+        elif tool == "Read":
+            self.activity.end("read", key, status)
+        else:
+            self.activity.end("search" if tool in SEARCHES else "tool", key, status, output=output)
+
+    def _result(self, event: dict) -> None:
+        self._finished = True
+        text = string(event.get("result"))
+        self._count(event)
+        for denial in items(event.get("permission_denials")):
+            self.denied.append(f"{string(denial.get('tool_name'))} {reader.brief(denial.get('tool_input'))}"[:300])
+        if event.get("is_error") is True:
+            errors = event.get("errors")
+            told = "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
+            self.failure = text or told or string(event.get("terminal_reason")) or string(event.get("subtype"))
+        else:
+            self.failure = ""
+            self.final_text = text or None
+
+    def _count(self, event: dict) -> None:
+        usage = mapping(event.get("usage"))
+        for name, ours in (
+            ("input_tokens", "input_tokens"),
+            ("output_tokens", "output_tokens"),
+            ("cache_read_input_tokens", "cached_input_tokens"),
+            ("cache_creation_input_tokens", "cache_write_input_tokens"),
+        ):
+            if whole(usage.get(name)) is not None:
+                self.usage[ours] = usage[name]
+        if reader.number(event.get("total_cost_usd")) is not None:
+            self.usage["cost_usd"] = event["total_cost_usd"]

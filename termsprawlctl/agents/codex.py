@@ -1,0 +1,184 @@
+"""Codex CLI: `codex exec --json`.
+
+Its answer is its last agent_message. Events of all tool modes are the same. Versions
+before 0.30 wrapped each event in `msg` (see codex_old), some later ones named the type of an
+item differently.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import codex_old, reader
+from .flavour import Flavour, Request
+from .reader import items, mapping, string, whole
+
+LAST_MESSAGE = "last-message"  # file in the scratch directory; the answer if the stream changes its shape
+CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
+
+
+class Codex(Flavour):
+    name = "codex"
+    executable = "codex"
+    install = "Install it with `npm install -g @openai/codex` and log in with `codex login`."
+    login = "Log in with `codex login`, or check the key of the configured model provider."
+    # SIGINT ends it with its tools in 0.1 s; SIGTERM leaves them running.
+    polite = (("SIGINT", 2.0), ("SIGTERM", 1.0))
+    takes_effort = True
+    permission = 'set sandbox_mode = "workspace-write" in ~/.codex/config.toml, or start with `-- -s workspace-write`'
+    faults = (
+        (r"no rollout found|thread/resume failed", "unknown_session", "Leave sessionId out to start a new session."),
+        (r"usage limit|upgrade to", "rate_limited", "Wait until the limit of the account is reset."),
+    )
+
+    def command(self, request: Request) -> list[str]:
+        argv = [self.executable, "exec", "--skip-git-repo-check", "-C", request.cwd]
+        if request.structured:
+            argv += ["--json", "-o", os.path.join(request.scratch, LAST_MESSAGE)]
+        if request.model:
+            argv.append(f"--model={request.model}")
+        if request.effort:
+            argv += ["-c", f'model_reasoning_effort="{request.effort}"']
+        # -C and -s are errors after the word `resume`.
+        argv += request.arguments
+        if request.session_id:
+            argv += ["resume", request.session_id]
+        return [*argv, "-"]
+
+    def reader(self, cwd: str) -> reader.Reader:
+        return CodexReader(cwd)
+
+    def denials(self, run: reader.Reader, errors: str) -> list[str]:  # noqa: ARG002 - stderr says it all
+        # A patch that the sandbox refuses is no event at all.
+        return [
+            line.split("error=", 1)[-1].strip()
+            for line in errors.splitlines()
+            if "rejected" in line and "ERROR" in line
+        ]
+
+    def fallback_answer(self, request: Request) -> str:
+        from ..files import read_small
+
+        try:
+            return read_small(os.path.join(request.scratch, LAST_MESSAGE), 64 << 20).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+
+class CodexReader(reader.Reader):
+    def event(self, event: dict) -> None:
+        kind = string(event.get("type"))
+        if kind in ("item.started", "item.updated", "item.completed"):
+            self._item(mapping(event.get("item")), kind[5:])
+        elif kind == "thread.started":
+            self.session_id = string(event.get("thread_id"))
+        elif kind == "turn.started":
+            self.ended = False
+            self.activity.thinking()
+        elif kind == "turn.completed":
+            self.usage = mapping(event.get("usage"))
+            self.ended = True
+        elif kind == "turn.failed":
+            self.failure = reader.error_text(event.get("error")) or "the turn failed"
+            self.ended = True
+        elif kind == "error":
+            self.warn(reader.error_text(event))
+        elif "msg" in event:
+            codex_old.event(self, mapping(event["msg"]))
+        else:
+            self.activity.unknown(kind or "?")
+
+    def warn(self, text: str) -> None:
+        """Note an error that need not be the end."""
+        self.last_error = text
+        if text:
+            self.activity.note(text)
+
+    def _item(self, item: dict, phase: str) -> None:
+        kind = string(item.get("type")) or string(item.get("item_type"))
+        handler = self.ITEMS.get(kind)
+        if handler is None:
+            self.activity.unknown(f"item {kind}" if kind else "item")
+        else:
+            handler(self, item, phase)
+
+    def _message(self, item: dict, phase: str) -> None:
+        if phase == "completed":
+            self.activity.message(string(item.get("text")))
+
+    def _reasoning(self, item: dict, phase: str) -> None:
+        if phase == "completed":
+            self.activity.thought(string(item.get("text")))
+
+    def _command(self, item: dict, phase: str) -> None:
+        key = ("command", item.get("id"))
+        if phase == "started":
+            self.activity.begin("command", key, command=string(item.get("command")))
+        elif phase == "completed":
+            self.activity.end(
+                "command",
+                key,
+                _status(item),
+                command=string(item.get("command")),
+                exitCode=whole(item.get("exit_code")),
+                output=string(item.get("aggregated_output")),
+            )
+
+    def _file_change(self, item: dict, phase: str) -> None:
+        if phase == "completed":
+            for change in items(item.get("changes")):
+                kind = string(change.get("kind")) or string(mapping(change.get("kind")).get("type"))
+                self.activity.edit(CHANGES.get(kind, "write"), string(change.get("path")), _status(item))
+
+    def _web_search(self, item: dict, phase: str) -> None:
+        # The stream gives this item two ids; it is told apart by its words instead.
+        query = string(item.get("query")) or string(mapping(item.get("action")).get("query"))
+        if phase == "started":
+            self.activity.begin("search", ("search", query), query=query)
+        elif phase == "completed":
+            started_as = query if self.activity.is_open(("search", query)) else ""
+            self.activity.end("search", ("search", started_as), query=query or None)
+
+    def _mcp(self, item: dict, phase: str) -> None:
+        name = f"{string(item.get('server'))}.{string(item.get('tool'))}"
+        fields = {"name": name, "input": reader.brief(item.get("arguments"))}
+        if phase == "started":
+            self.activity.begin("tool", ("tool", item.get("id")), **fields)
+        elif phase == "completed":
+            output = reader.text_of(mapping(item.get("result")).get("content")) or reader.error_text(item.get("error"))
+            self.activity.end("tool", ("tool", item.get("id")), _status(item), output=output or None, **fields)
+
+    def _collaboration(self, item: dict, phase: str) -> None:
+        prompt = string(item.get("prompt")) or string(item.get("tool"))
+        if phase == "started":
+            self.activity.begin("agent", ("agent", item.get("id")), prompt=prompt)
+        elif phase == "completed":
+            self.activity.end("agent", ("agent", item.get("id")), _status(item), prompt=prompt)
+
+    def _todo(self, item: dict, _phase: str) -> None:
+        self.activity.plan(
+            [(string(entry.get("text")), entry.get("completed") is True) for entry in items(item.get("items"))]
+        )
+
+    def _error(self, item: dict, phase: str) -> None:
+        if phase == "completed":
+            self.warn(reader.error_text(item))
+
+    # item type: what reads it. assistant_message is what old versions called agent_message.
+    ITEMS = {  # noqa: RUF012 - never changed
+        "agent_message": _message,
+        "assistant_message": _message,
+        "reasoning": _reasoning,
+        "command_execution": _command,
+        "file_change": _file_change,
+        "web_search": _web_search,
+        "mcp_tool_call": _mcp,
+        "collab_tool_call": _collaboration,
+        "todo_list": _todo,
+        "error": _error,
+    }
+
+
+def _status(item: dict) -> str:
+    status = string(item.get("status"))
+    return status if status in ("failed", "declined") else "completed"

@@ -1,0 +1,59 @@
+"""A CLI that builds a database in its home at the first run must do so alone.
+
+Two first runs at once: one of them dies within a second. So the first run of a home
+holds a lock until it has said something; it is a lock on a directory, so that no file
+is left behind, and it holds between servers, too.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+RETRY_S = 0.1
+WAITING = "Waiting: another first run in this home"
+
+
+class FirstRun:
+    """A context: inside it, the run is alone, or not the first. release() lets the others go on."""
+
+    def __init__(self, directory, cancelled: threading.Event, report) -> None:
+        """`directory()` tells what to lock; it is empty when there is nothing to wait for."""
+        self._directory = directory
+        self._cancelled = cancelled
+        self._report = report
+        self._descriptor = -1
+
+    def __enter__(self):
+        directory = self._directory()
+        if directory:
+            import fcntl
+
+            try:
+                self._descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                return self  # the CLI itself will say what is wrong with its home
+            told = False
+            while not self._cancelled.is_set():
+                try:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if not told:
+                        told = True
+                        self._report(WAITING)
+                    self._cancelled.wait(RETRY_S)
+                except OSError:
+                    break  # a file system without locks
+            if not self._directory():
+                self.release()  # the one that was waited for was the first
+        return self
+
+    def release(self) -> None:
+        """The first run is under way."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __exit__(self, *_exception) -> None:
+        self.release()

@@ -1,0 +1,122 @@
+"""What a coding-agent CLI is to the rest: how it is called, ended and understood."""
+
+from __future__ import annotations
+
+import re
+
+from .reader import Reader
+
+NETWORK = (
+    r"error sending request|connection (refused|reset|dropped|closed|error)|cannot connect|fetch failed"
+    r"|ECONNREFUSED|ECONNRESET|getaddrinfo|ENOTFOUND|stream disconnected|unable to connect"
+)
+
+
+class Request:
+    """One run as it was asked for, all defaults filled in.
+
+    model, effort and session_id are empty where nobody chose; `arguments` go to the CLI
+    as they are; `structured` asks for the event stream; `scratch` is a private directory
+    that is removed after the run.
+    """
+
+    __slots__ = ("arguments", "cwd", "effort", "model", "prompt", "scratch", "session_id", "structured")
+
+    def __init__(self, prompt: str, cwd: str) -> None:
+        self.prompt = prompt
+        self.cwd = cwd
+        self.model = ""
+        self.effort = ""
+        self.session_id = ""
+        self.structured = True
+        self.arguments: list[str] = []
+        self.scratch = ""
+
+
+class Diagnosis:
+    """Why a run failed: a name for programs, what to do for people. `message` replaces the CLI's own if given."""
+
+    __slots__ = ("code", "message", "remedy")
+
+    def __init__(self, code: str, remedy: str, message: str = "") -> None:
+        self.code = code
+        self.remedy = remedy
+        self.message = message
+
+
+class Flavour:
+    """Base of the CLIs. A flavour has no state; its reader has that of one run."""
+
+    name = ""
+    executable = ""
+    install = ""  # what to do when the executable is missing
+    login = ""  # what to do when it is not logged in
+    # (signal, seconds to wait for the CLI to end) in turn; SIGKILL comes after the last.
+    polite: tuple[tuple[str, float], ...] = (("SIGTERM", 2.0), ("SIGTERM", 1.0))
+    takes_effort = False
+    own_temporary = False  # it leaves things in TMPDIR: give it one that is removed after the run
+    unset: tuple[str, ...] = ()  # variables that it must not inherit
+    same_folder = False  # a session can only be continued in the folder of its first run
+    permission = ""  # the setting that lets the CLI do more without asking
+    # (pattern in the error or on stderr, error code, what to do); the first that matches.
+    faults: tuple[tuple[str, str, str], ...] = ()
+
+    def command(self, request: Request) -> list[str]:
+        """The argv; the prompt comes on stdin."""
+        raise NotImplementedError
+
+    def reader(self, cwd: str) -> Reader:
+        """A reader for the CLI's event stream."""
+        raise NotImplementedError
+
+    def default_model(self, request: Request, environment: dict[str, str]) -> str:  # noqa: ARG002
+        """The model to ask for when nobody chose one; empty to let the CLI choose.
+
+        Blocks while it finds out.
+        """
+        return ""
+
+    def untouched_home(self, environment: dict[str, str]) -> str:  # noqa: ARG002
+        """A directory to lock while this CLI runs for the first time; empty when it has run before."""
+        return ""
+
+    def first_run_lost(self, errors: str) -> bool:  # noqa: ARG002
+        """Whether a run without any event died of a race with another first run: worth one more try."""
+        return False
+
+    def fallback_answer(self, request: Request) -> str:  # noqa: ARG002
+        """The answer from elsewhere, when the stream had none."""
+        return ""
+
+    def denials(self, run: Reader, errors: str) -> list[str]:  # noqa: ARG002
+        """What the CLI was not permitted to do, from the stream and stderr."""
+        return run.denied
+
+    def diagnose(self, text: str) -> Diagnosis | None:
+        """What is known about a failure, from its error message and the end of stderr."""
+        for pattern, code, remedy in (*self.faults, *self._common_faults()):
+            if re.search(pattern, text, re.IGNORECASE):
+                return Diagnosis(code, remedy)
+        return None
+
+    def _common_faults(self) -> tuple[tuple[str, str, str], ...]:
+        return (
+            (
+                r"\b401\b|unauthorized|unauthenticated|not logged in|invalid api key|authentication_(error|failed)",
+                "not_logged_in",
+                self.login,
+            ),
+            (r"\b429\b|rate.?limit|quota|too many requests", "rate_limited", "Wait, or choose another model."),
+            (r"model\b.{0,80}(not found|does not exist|not supported)", "unknown_model", "Choose another model."),
+            (
+                r"unexpected argument|unknown (option|argument)|unrecognized (option|argument)|no such (option|flag)",
+                "wrong_version",
+                f"This version of {self.executable} does not know an option that it was given. {self.install}",
+            ),
+            (
+                NETWORK,
+                "network",
+                "Check the network, then run it again.",
+            ),
+            (r"\b5\d\d\b|server error|overloaded|internal", "provider_error", "Try again later, or another model."),
+        )

@@ -1,0 +1,147 @@
+"""Gemini CLI: `gemini -o stream-json`.
+
+Messages come in pieces without an end mark: a tool call or the result ends one. There
+are no exit codes of commands, no reasoning, and no word on whether a file was new.
+"""
+
+from __future__ import annotations
+
+from . import reader
+from .flavour import Flavour, Request
+from .reader import items, mapping, string, whole
+
+SEARCHES = ("grep_search", "search_file_content", "glob", "list_directory", "google_web_search", "web_fetch")
+READS = ("read_file", "read_many_files")
+EDITS = ("write_file", "replace")
+
+
+class Gemini(Flavour):
+    name = "gemini"
+    executable = "gemini"
+    install = "Install it with `npm install -g @google/gemini-cli` and log in by starting `gemini` once."
+    login = "Log in by starting `gemini` once, or set GEMINI_API_KEY."
+    # It ends at once at the first signal and leaves its tools behind.
+    polite = (("SIGTERM", 1.0),)
+    own_temporary = True
+    same_folder = True
+    permission = "set tools.allowed in ~/.gemini/settings.json, or start with `-- --approval-mode auto_edit` (or yolo)"
+    faults = (
+        (
+            r"invalid session identifier|error resuming session",
+            "unknown_session",
+            "Leave sessionId out to start a new session.",
+        ),
+        (
+            r"trusted (folder|directory|workspace)|not trusted",
+            "permission_rejected",
+            "Trust the folder: start `gemini` there once, or start with `-- --skip-trust`.",
+        ),
+        (r"auth method|GEMINI_API_KEY|set an auth", "not_logged_in", login),
+    )
+
+    def command(self, request: Request) -> list[str]:
+        argv = [self.executable]
+        argv += ["-o", "stream-json" if request.structured else "text"]
+        if request.model:
+            argv.append(f"--model={request.model}")
+        if request.session_id:
+            argv.append(f"--resume={request.session_id}")
+        return [*argv, *request.arguments]
+
+    def reader(self, cwd: str) -> reader.Reader:
+        return GeminiReader(cwd)
+
+
+class GeminiReader(reader.Reader):
+    def __init__(self, cwd: str = "") -> None:
+        super().__init__(cwd)
+        self._pieces: list[str] = []
+        self._calls: dict[str, tuple[str, dict]] = {}
+
+    def event(self, event: dict) -> None:
+        kind = string(event.get("type"))
+        if kind == "message":
+            if event.get("role") == "assistant":
+                self._pieces.append(string(event.get("content")))
+                if event.get("delta") is not True:
+                    self._end_message()
+            return
+        self._end_message()
+        if kind == "init":
+            self.session_id = string(event.get("session_id"))
+            self.model = string(event.get("model"))
+            self.activity.thinking()
+        elif kind == "tool_use":
+            self._begin(string(event.get("tool_id")), string(event.get("tool_name")), mapping(event.get("parameters")))
+        elif kind == "tool_result":
+            self._end(event)
+        elif kind == "error":
+            self.last_error = reader.error_text(event)
+            self.activity.note(self.last_error)
+        elif kind == "result":
+            self._result(event)
+        else:
+            self.activity.unknown(kind or "?")
+
+    def finish(self) -> None:
+        self._end_message()
+
+    def _end_message(self) -> None:
+        text, self._pieces = "".join(self._pieces), []
+        if text:
+            self.activity.message(text)
+
+    def _begin(self, key: str, tool: str, given: dict) -> None:
+        self._calls[key] = (tool, given)
+        self.no_answer = "gemini ended after a tool call"
+        path = string(given.get("file_path")) or string(given.get("absolute_path")) or string(given.get("path"))
+        if tool == "run_shell_command":
+            self.activity.begin("command", key, command=string(given.get("command")))
+        elif tool in SEARCHES:
+            query = string(given.get("pattern")) or string(given.get("query")) or string(given.get("prompt")) or path
+            self.activity.begin("search", key, query=query or tool)
+        elif tool in READS:
+            self.activity.begin("read", key, path=path or reader.brief(given.get("paths")))
+        elif tool in EDITS:
+            self.activity.begin("edit", key, change="write" if tool == "write_file" else "modify", path=path)
+        elif tool != "write_todos":
+            self.activity.begin("tool", key, name=tool, input=reader.brief(given))
+
+    def _end(self, event: dict) -> None:
+        key = string(event.get("tool_id"))
+        tool, given = self._calls.pop(key, ("", {}))
+        failed = event.get("status") == "error"
+        status = "failed" if failed else "completed"
+        output = string(event.get("output")) or reader.error_text(event.get("error"))
+        if failed and (
+            "denied by policy" in output or "requires user confirmation" in output or "not permitted" in output
+        ):
+            status = "declined"
+            self.denied.append(f"{tool} {reader.brief(given)}"[:300])
+        self.no_answer = ""
+        if tool == "run_shell_command":
+            self.activity.end("command", key, status, output=output)
+        elif tool in SEARCHES:
+            self.activity.end("search", key, status, output=output)
+        elif tool in READS:
+            self.activity.end("read", key, status)
+        elif tool in EDITS:
+            self.activity.end("edit", key, status)
+        elif tool == "write_todos":
+            todos = items(given.get("todos"))
+            self.activity.plan([(string(todo.get("description")), todo.get("status") == "completed") for todo in todos])
+        elif tool:
+            self.activity.end("tool", key, status, output=output)
+
+    def _result(self, event: dict) -> None:
+        self.ended = True
+        if event.get("status") != "success":
+            self.failure = reader.error_text(event.get("error")) or self.last_error or "the CLI reported an error"
+        stats = mapping(event.get("stats"))
+        for name, ours in (
+            ("input_tokens", "input_tokens"),
+            ("output_tokens", "output_tokens"),
+            ("cached", "cached_input_tokens"),
+        ):
+            if whole(stats.get(name)) is not None:
+                self.usage[ours] = stats[name]

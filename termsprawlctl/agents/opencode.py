@@ -1,0 +1,229 @@
+"""OpenCode: `opencode run --format json`.
+
+Its answer is the text of the last message. It tells of a tool call only when it has
+ended, and inside a step not always in order: steps are sorted by when they started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from . import reader
+from .flavour import Flavour, Request
+from .reader import items, mapping, number, string, whole
+
+CHANGES = {"add": "add", "update": "modify", "delete": "delete", "move": "modify"}
+TASK_RESULT = re.compile(r"<task_result>(.*?)</task_result>", re.DOTALL)
+REJECTED = re.compile(r"permission requested: (.+?); auto-rejecting")
+
+
+class OpenCode(Flavour):
+    name = "opencode"
+    executable = "opencode"
+    install = "Install it with `npm install -g opencode-ai` and log in with `opencode auth login`."
+    login = "Log in with `opencode auth login`, or check the key of the configured provider."
+    # It mostly ignores the first signals; several in a row ended it each time.
+    polite = (("SIGTERM", 1.0), ("SIGTERM", 1.0), ("SIGTERM", 1.0))
+    own_temporary = True  # each run leaves a library of 5.6 MB there
+    same_folder = True
+    permission = 'add "permission" rules to opencode.json, or start with `-- --auto` to approve what is not denied'
+    faults = (
+        (r"session not found|NotFoundError", "unknown_session", "Leave sessionId out to start a new session."),
+        (
+            r"model not found|ProviderModelNotFound|provider not found",
+            "unknown_model",
+            "`opencode models` lists the models.",
+        ),
+        (
+            r"config (file )?.{0,80}(is )?(invalid|not valid)|ConfigInvalid",
+            "bad_configuration",
+            "Correct opencode.json.",
+        ),
+    )
+
+    def command(self, request: Request) -> list[str]:
+        # Without the log the cause of a failure is "check server logs". It prints nothing when all is well.
+        argv = [self.executable, "run", "--print-logs", "--log-level", "ERROR", f"--dir={request.cwd}"]
+        if request.structured:
+            argv += ["--format", "json", "--thinking"]
+        if request.model:
+            argv.append(f"--model={request.model}")
+        if request.session_id:
+            argv.append(f"--session={request.session_id}")
+        return [*argv, *request.arguments]
+
+    def reader(self, cwd: str) -> reader.Reader:
+        return OpenCodeReader(cwd)
+
+    def default_model(self, request: Request, environment: dict[str, str]) -> str:
+        from .opencode_models import choose
+
+        return choose(request, environment)
+
+    def untouched_home(self, environment: dict[str, str]) -> str:
+        home = environment.get("HOME") or os.path.expanduser("~")
+        data = environment.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+        if os.path.exists(os.path.join(data, "opencode", "opencode.db")):
+            return ""
+        while data != os.path.dirname(data) and not os.path.isdir(data):
+            data = os.path.dirname(data)
+        return data
+
+    def first_run_lost(self, errors: str) -> bool:
+        return "Failed query:" in errors or "database is locked" in errors or "SQLITE_BUSY" in errors
+
+    def denials(self, run: reader.Reader, errors: str) -> list[str]:
+        return REJECTED.findall(errors) or run.denied
+
+
+class Call:
+    """An ended call of a tool: what it was given, what it says of itself, what came out."""
+
+    __slots__ = ("at", "given", "meta", "output", "status", "tool")
+
+    def __init__(self, tool: str, given: dict, meta: dict, output: str, status: str, at: float | None) -> None:
+        self.tool = tool
+        self.given = given
+        self.meta = meta
+        self.output = output
+        self.status = status
+        self.at = at
+
+
+class OpenCodeReader(reader.Reader):
+    def __init__(self, cwd: str = "") -> None:
+        super().__init__(cwd)
+        self._tokens: dict[str, int] = {}
+
+    def event(self, event: dict) -> None:
+        self.session_id = string(event.get("sessionID")) or self.session_id
+        handler = self.EVENTS.get(string(event.get("type")))
+        if handler is None:
+            self.activity.unknown(string(event.get("type")) or "?")
+            return
+        part = mapping(event.get("part"))
+        times = mapping(part.get("time")) or mapping(mapping(part.get("state")).get("time"))
+        handler(self, event, part, number(times.get("start")) or number(event.get("timestamp")))
+
+    def _step_start(self, _event: dict, _part: dict, _at: float | None) -> None:
+        self.ended = False
+        self.failure = ""  # what failed is being tried again
+        self.activity.thinking()
+
+    def _text(self, _event: dict, part: dict, at: float | None) -> None:
+        self.no_answer = ""
+        self.activity.message(string(part.get("text")), group=part.get("messageID"), at=at)
+
+    def _reasoning(self, _event: dict, part: dict, at: float | None) -> None:
+        self.activity.thought(string(part.get("text")), at)
+
+    def _step_finish(self, _event: dict, part: dict, _at: float | None) -> None:
+        self._count(mapping(part.get("tokens")), number(part.get("cost")))
+        # More follows where the model called tools. If nothing does, there is no answer.
+        calls = part.get("reason") == "tool-calls"
+        self.ended = not calls
+        self.no_answer = "opencode stopped after a tool call" if calls else ""
+
+    def _error(self, event: dict, _part: dict, _at: float | None) -> None:
+        error = mapping(event.get("error"))
+        self.failure = self.last_error = reader.error_text(error) or "an error without a message"
+        status = mapping(error.get("data")).get("statusCode")
+        if whole(status) is not None and str(status) not in self.failure:
+            self.failure = f"{self.failure} (HTTP {status})"
+        self.ended = True
+
+    def _tool(self, _event: dict, part: dict, at: float | None) -> None:
+        tool, state = string(part.get("tool")), mapping(part.get("state"))
+        given, meta = mapping(state.get("input")), mapping(state.get("metadata"))
+        meta = {**mapping(meta.get("metadata")), **meta}  # version 2 wraps it once more
+        failed = state.get("status") == "error"
+        status = "failed" if failed else "completed"
+        output = reader.error_text(state.get("error")) if failed else string(state.get("output"))
+        if failed and "rejected permission" in output:
+            self.denied.append(f"{tool} {reader.brief(given)}")
+            status = "declined"
+        handler = self.TOOLS.get(tool)
+        if handler is not None:
+            handler(self, Call(tool, given, meta, output, status, at))
+        else:
+            self._end("tool", Call(tool, given, meta, output, status, at), name=tool or "?", input=reader.brief(given))
+
+    def _bash(self, call: Call) -> None:
+        code = whole(call.meta.get("exit"))
+        call.output = "" if call.output == "(no output)" else call.output
+        call.status = "failed" if code else call.status
+        self._end("command", call, command=string(call.given.get("command")), exitCode=code)
+
+    def _write(self, call: Call) -> None:
+        self._edit("modify" if call.meta.get("exists") else "add", string(call.given.get("filePath")), call)
+
+    def _replace(self, call: Call) -> None:
+        self._edit("modify", string(call.given.get("filePath")), call)
+
+    def _patch(self, call: Call) -> None:
+        for file in items(call.meta.get("files")) or [{}]:
+            path = string(file.get("filePath")) or string(file.get("relativePath")) or "?"
+            self._edit(CHANGES.get(string(file.get("type")), "write"), path, call)
+
+    def _search(self, call: Call) -> None:
+        words = (string(call.given.get(name)) for name in ("pattern", "query", "url", "path"))
+        self._end("search", call, query=next(filter(None, words), call.tool))
+
+    def _file(self, call: Call) -> None:
+        call.output = ""
+        self._end("read", call, path=string(call.given.get("filePath")))
+
+    def _todo(self, call: Call) -> None:
+        todos = items(call.meta.get("todos")) or items(call.given.get("todos"))
+        plan = [(string(todo.get("content")), todo.get("status") == "completed") for todo in todos]
+        self.activity.plan(plan, call.at)
+
+    def _task(self, call: Call) -> None:
+        result = TASK_RESULT.search(call.output)
+        call.output = result.group(1) if result else call.output
+        self._end("agent", call, prompt=string(call.given.get("description")) or string(call.given.get("prompt")))
+
+    def _invalid(self, call: Call) -> None:
+        call.status, call.output = "failed", string(call.given.get("error")) or call.output
+        self._end("tool", call, name=string(call.given.get("tool")) or call.tool)
+
+    def _end(self, kind: str, call: Call, **fields) -> None:
+        self.activity.end(kind, object(), call.status, call.at, output=call.output or None, **fields)
+
+    def _edit(self, change: str, path: str, call: Call) -> None:
+        self.activity.edit(change, path, call.status, call.at)
+
+    def _count(self, tokens: dict, cost: float | None) -> None:
+        cache = mapping(tokens.get("cache"))
+        for name, value in (
+            ("input_tokens", tokens.get("input")),
+            ("output_tokens", tokens.get("output")),
+            ("reasoning_output_tokens", tokens.get("reasoning")),
+            ("cached_input_tokens", cache.get("read")),
+            ("cache_write_input_tokens", cache.get("write")),
+        ):
+            if whole(value) is not None:
+                self.usage[name] = self.usage.get(name, 0) + value
+        if cost:
+            self.usage["cost_usd"] = self.usage.get("cost_usd", 0) + cost
+
+    EVENTS = {  # noqa: RUF012 - never changed
+        "step_start": _step_start,
+        "text": _text,
+        "reasoning": _reasoning,
+        "step_finish": _step_finish,
+        "error": _error,
+        "tool_use": _tool,
+    }
+    TOOLS = {  # noqa: RUF012 - never changed
+        "bash": _bash,
+        "write": _write,
+        **dict.fromkeys(("edit", "multiedit", "patch"), _replace),
+        "apply_patch": _patch,
+        **dict.fromkeys(("grep", "glob", "list", "websearch", "webfetch", "codesearch"), _search),
+        "read": _file,
+        **dict.fromkeys(("todowrite", "todoread"), _todo),
+        "task": _task,
+        "invalid": _invalid,
+    }

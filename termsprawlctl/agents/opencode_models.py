@@ -1,0 +1,134 @@
+"""Which model OpenCode should use when nobody chose one.
+
+Its own pick is the first that its catalogue offers, which need not be one that chats and
+calls tools. So: a model that the user's configuration or last session names is left to
+OpenCode; else the newest of `opencode models` that can do both, one of the user's own
+providers before the free ones that come with OpenCode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+
+from .child import find_executable
+from .flavour import Request
+
+LIST_TIMEOUT_S = 30.0
+CONFIG_NAMES = ("opencode.json", "opencode.jsonc", "config.json")
+# Comments are allowed there, so it is searched, not parsed. Agents have models, too;
+# those are deeper, and do no harm here.
+NAMES_A_MODEL = re.compile(r'^\s*"model"\s*:\s*"[^"]|[{,]\s*"model"\s*:\s*"[^"]', re.MULTILINE)
+BUNDLED_PROVIDER = "opencode"
+
+_chosen: dict[tuple, str] = {}
+
+
+def choose(request: Request, environment: dict[str, str]) -> str:
+    """`provider/model`, or an empty string to leave the choice to OpenCode. Blocks for seconds the first time."""
+    if any(NAMES_A_MODEL.search(text) for text in _configurations(request.cwd, environment)):
+        return ""
+    if _recent(environment):
+        return ""
+    key = tuple(environment.get(name, "") for name in ("HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"))
+    if key not in _chosen:
+        _chosen[key] = best(_listed(request, environment))
+    return _chosen[key]
+
+
+def best(listing: str) -> str:
+    """The choice from what `opencode models --verbose` prints; empty when nothing fits."""
+    models = [model for model in parse(listing) if _fits(model)]
+    models.sort(key=lambda model: (model["providerID"] != BUNDLED_PROVIDER, str(model.get("release_date", ""))))
+    if not models:
+        return ""
+    if models[-1]["providerID"] == BUNDLED_PROVIDER:
+        models.sort(key=lambda model: model["id"] == "big-pickle")  # OpenCode's own name for its default
+    return f"{models[-1]['providerID']}/{models[-1]['id']}"
+
+
+def parse(listing: str) -> list[dict]:
+    """The models in a listing: a name, then its object over several lines, and so on."""
+    found = []
+    decoder = json.JSONDecoder()
+    position = listing.find("{")
+    while position >= 0:
+        try:
+            value, end = decoder.raw_decode(listing, position)
+        except ValueError:
+            end = position + 1
+        else:
+            if (
+                isinstance(value, dict)
+                and isinstance(value.get("id"), str)
+                and isinstance(value.get("providerID"), str)
+            ):
+                found.append(value)
+        position = listing.find("\n{", end)
+        position = position + 1 if position >= 0 else position
+    return found
+
+
+def _fits(model: dict) -> bool:
+    can = model.get("capabilities")
+    if not isinstance(can, dict) or model.get("status") in ("deprecated", "disabled"):
+        return False
+    sides = [can.get("input"), can.get("output")]
+    return can.get("toolcall") is True and all(isinstance(side, dict) and side.get("text") is True for side in sides)
+
+
+def _listed(request: Request, environment: dict[str, str]) -> str:
+    executable = find_executable("opencode", environment.get("PATH") or os.defpath)
+    try:
+        done = subprocess.run(  # noqa: S603 - an argv list, never a shell
+            [executable, "models", "--verbose"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=LIST_TIMEOUT_S,
+            cwd=request.cwd,
+            env=environment,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _configurations(cwd: str, environment: dict[str, str]):
+    yield environment.get("OPENCODE_CONFIG_CONTENT", "")
+    home = environment.get("HOME") or os.path.expanduser("~")
+    config = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    paths = [environment.get("OPENCODE_CONFIG", "")]
+    paths += [os.path.join(config, "opencode", name) for name in CONFIG_NAMES]
+    folder = os.path.realpath(cwd)
+    while True:
+        paths += [os.path.join(folder, name) for name in CONFIG_NAMES[:2]]
+        paths += [os.path.join(folder, ".opencode", name) for name in CONFIG_NAMES[:2]]
+        if folder == os.path.dirname(folder):
+            break
+        folder = os.path.dirname(folder)
+    for path in paths:
+        yield _text(path)
+
+
+def _recent(environment: dict[str, str]) -> bool:
+    home = environment.get("HOME") or os.path.expanduser("~")
+    state = environment.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    try:
+        value = json.loads(_text(os.path.join(state, "opencode", "model.json")) or "{}")
+    except ValueError:
+        return False
+    return isinstance(value, dict) and bool(value.get("recent"))
+
+
+def _text(path: str) -> str:
+    from ..files import read_small
+
+    if not path:
+        return ""
+    try:
+        return read_small(path).decode("utf-8", "replace")
+    except OSError:
+        return ""

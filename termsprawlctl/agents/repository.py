@@ -1,0 +1,162 @@
+"""What changed in a git repository during a run: `git status` before and after."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+# A repository with more changes than this is not compared.
+MAX_STATUS_BYTES = 2 << 20
+TIMEOUT_S = 10.0
+# No hook or monitor that the repository configures is run, and no index is written.
+GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false", "--no-optional-locks")
+
+
+class State:
+    """A repository at one moment: its commit, and each changed path with what says how."""
+
+    __slots__ = ("changed", "commit", "root")
+
+    def __init__(self, root: str, commit: str, changed: dict[str, tuple]) -> None:
+        self.root = root
+        self.commit = commit
+        self.changed = changed
+
+
+def root_of(cwd: str) -> str:
+    """The top folder of the repository that cwd is in; empty where there is none."""
+    folder = os.path.realpath(cwd)
+    while True:
+        if os.path.exists(os.path.join(folder, ".git")):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return ""
+        folder = parent
+
+
+def look(root: str) -> State | None:
+    """The state of a repository; None where git cannot tell it in time."""
+    # Submodules are repositories of their own; looking into them may take long.
+    output = _git(
+        root, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=dirty"
+    )
+    if output is None:
+        return None
+    commit, codes = parse_status(output)
+    return State(root, commit, {path: (code, *_stamp(root, path)) for path, code in codes.items()})
+
+
+def compare(before: State, after: State) -> dict[str, str]:
+    """Path (relative to the root) -> added, modified, deleted."""
+    committed: dict[str, str] = {}
+    if before.commit != after.commit and before.commit and after.commit:
+        output = _git(after.root, "diff", "--name-status", "--no-renames", "-z", before.commit, after.commit)
+        committed = parse_name_status(output or b"")
+    changes = {}
+    for path in {*before.changed, *after.changed, *committed}:
+        then, now = before.changed.get(path), after.changed.get(path)
+        stamp = now[1:] if now else _stamp(after.root, path)
+        change = change_of(then, now and now[0], stamp, committed.get(path, ""))
+        if change:
+            changes[path] = change
+    return changes
+
+
+def change_of(then: tuple | None, code: str | None, stamp: tuple, committed: str) -> str:
+    """What happened to a path; empty for nothing.
+
+    `then` is its entry (code, size, time) before, None if it was as committed; `code` its
+    status after, None if it is as committed; `stamp` its (size, time) after; `committed`
+    what the commits of the run say. A size of None: there is no such file.
+    """
+    if then is not None:
+        existed = then[1] is not None
+    elif committed:
+        existed = committed != "added"
+    else:
+        existed = code is not None and code != "??" and not code.startswith("A")
+    exists = stamp[0] is not None
+    if existed != exists:
+        return "added" if exists else "deleted"
+    if not exists or (then is not None and then[1:] == stamp):
+        return ""
+    return "modified"
+
+
+def parse_status(output: bytes) -> tuple[str, dict[str, str]]:
+    """Commit, and path -> two-letter code, from `git status --porcelain=v2 --branch -z`."""
+    commit, codes = "", {}
+    entries = iter(output.decode("utf-8", "surrogateescape").split("\0"))
+    for entry in entries:
+        if entry.startswith("# branch.oid "):
+            commit = entry[len("# branch.oid ") :].replace("(initial)", "")
+        elif entry.startswith("? "):
+            codes[entry[2:]] = "??"
+        elif entry.startswith("1 "):
+            fields = entry.split(" ", 8)
+            codes[fields[8]] = fields[1]
+        elif entry.startswith("2 "):
+            fields = entry.split(" ", 9)
+            codes[fields[9]] = fields[1].replace("R", "A").replace("C", "A")
+            origin = next(entries, "")
+            if "R" in fields[1]:
+                codes[origin] = "D."
+        elif entry.startswith("u "):
+            fields = entry.split(" ", 10)
+            codes[fields[10]] = fields[1]
+    return commit, codes
+
+
+def parse_name_status(output: bytes) -> dict[str, str]:
+    """Path -> change, from `git diff --name-status --no-renames -z`."""
+    words = output.decode("utf-8", "surrogateescape").split("\0")
+    names = {"A": "added", "D": "deleted"}
+    return {path: names.get(code[:1], "modified") for code, path in zip(words[::2], words[1::2]) if path}
+
+
+def _stamp(root: str, path: str) -> tuple:
+    try:
+        status = os.lstat(os.path.join(root, path))
+    except OSError:
+        return (None, None)
+    return (status.st_size, status.st_mtime_ns)
+
+
+def _git(root: str, *arguments: str) -> bytes | None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+            [*GIT, "-C", root, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+    with process:
+        output = _read(process)
+        if output is None:
+            process.kill()
+            return None
+        return output if process.wait() == 0 else None
+
+
+def _read(process: subprocess.Popen) -> bytes | None:
+    import select
+    import time
+
+    end = time.monotonic() + TIMEOUT_S
+    chunks, size = [], 0
+    while size <= MAX_STATUS_BYTES:
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
+        if not ready:
+            return None
+        chunk = os.read(process.stdout.fileno(), 65536)
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
+        size += len(chunk)
+    return None

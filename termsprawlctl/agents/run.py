@@ -1,0 +1,312 @@
+"""One run of a CLI from its prompt to its outcome: started, followed, stopped in time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+
+from . import repository
+from .capture import Capture
+from .child import HARD_LIMIT_S, Child, find_executable
+from .firstrun import FirstRun
+from .flavour import Flavour, Request
+from .processtree import MARKER
+from .raw import RawReader
+from .reader import Reader
+from .settings import PREFIX, Settings
+from .verdict import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    STOP_CANCELLED,
+    STOP_IDLE,
+    STOP_LINGERING,
+    STOP_SILENT,
+    STOP_TIMEOUT,
+    Ending,
+    Verdict,
+    judge,
+    judge_raw,
+)
+from .wording import relative
+
+LOOK_S = 0.03  # between two looks at the output; of an exit we hear at once
+LINGER_S = 5.0  # a CLI may take this long to exit after its closing event
+# A session resumed in a folder that is not its own makes opencode hang without a word;
+# no answer's first event has ever taken this long.
+SILENT_S = 120.0
+
+
+class Outcome:
+    """How a run ended and what is known of it."""
+
+    __slots__ = (
+        "agent",
+        "changes",
+        "cwd",
+        "duration_ms",
+        "errors",
+        "exit_status",
+        "model",
+        "output",
+        "reader",
+        "verdict",
+    )
+
+    def __init__(self, agent: str, verdict: Verdict, reader: Reader, request: Request) -> None:
+        self.agent = agent
+        self.verdict = verdict
+        self.reader = reader
+        self.cwd = request.cwd
+        self.model = reader.model or request.model
+        self.exit_status: int | None = None  # None: it was not started
+        self.duration_ms = 0
+        self.errors = ""  # the end of stderr, cleaned
+        self.output = ""  # the end of stdout, cleaned
+        self.changes: dict[str, str] = {}  # path -> added, modified, deleted
+
+
+class Run:
+    """A run that execute() carries out in the calling thread.
+
+    After it, answer() gives the answer whole, until close() removes the run's files.
+    `log(line)` is told what the CLI writes to stderr; `resumed_in` is the folder of the
+    session's first run where that is known; `workspace` a directory to remove, if it is
+    empty, should this process be killed.
+    """
+
+    def __init__(
+        self, flavour: Flavour, request: Request, settings: Settings, log, *, resumed_in: str = "", workspace: str = ""
+    ) -> None:
+        self._flavour = flavour
+        self._request = request
+        self._settings = settings
+        self._log = log
+        self._resumed_in = resumed_in
+        self._workspace = workspace
+        self._capture: Capture | None = None
+        self._reader: Reader = self._new_reader()
+
+    def execute(self, cancelled: threading.Event, report) -> Outcome:
+        """Run to the end; `report(label)` hears of each step, `cancelled` stops it. Raises OSError."""
+        begun = time.monotonic()
+        executable = find_executable(self._flavour.executable, os.environ.get("PATH") or os.defpath)
+        if not executable:
+            message = f"{self._flavour.executable} is not installed, or not on PATH"
+            return self._bare_outcome(Verdict(FAILED, "not_installed", message, self._flavour.install))
+        self._request.scratch = tempfile.mkdtemp(prefix="termsprawlctl-run-")
+        report(self._starting())
+        environment = self._environment()
+        with FirstRun(lambda: self._flavour.untouched_home(environment), cancelled, report) as first:
+            if cancelled.is_set():
+                return self._bare_outcome(Verdict(CANCELLED, "cancelled", "it was cancelled before it started"))
+            if not self._request.model:
+                self._request.model = self._flavour.default_model(self._request, environment)
+            outcome = self._attempt(executable, environment, cancelled, report, first)
+            if not self._reader.events and self._flavour.first_run_lost(outcome.errors) and not cancelled.is_set():
+                self._reader = self._new_reader()
+                outcome = self._attempt(executable, environment, cancelled, report, first)
+        if outcome.verdict.status == COMPLETED:
+            self._reader.activity.ready()
+            for label in self._reader.activity.take_labels():
+                report(label)
+        outcome.duration_ms = round((time.monotonic() - begun) * 1000)
+        return outcome
+
+    def answer(self):
+        """Yield the whole answer in pieces."""
+        if self._capture is None or self._reader.final_text is not None:
+            yield from self._reader.answer_parts()
+        elif not self._request.structured:
+            yield from self._capture.plain_output()
+        else:
+            for index, part in enumerate(self._reader.answer_parts()):
+                yield "\n\n" if index else ""
+                yield from self._capture.whole(part)
+
+    def close(self) -> None:
+        """Remove the run's files."""
+        if self._capture is not None:
+            self._capture.close()
+            self._capture = None
+        if self._request.scratch:
+            shutil.rmtree(self._request.scratch, ignore_errors=True)
+
+    # --- preparing -----------------------------------------------------------------------
+
+    def _new_reader(self) -> Reader:
+        cwd = self._request.cwd
+        return self._flavour.reader(cwd) if self._request.structured else RawReader(cwd)
+
+    def _starting(self) -> str:
+        return f"Starting {self._flavour.name}"
+
+    def _environment(self) -> dict[str, str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+        # Some CLIs believe PWD more than their working directory.
+        environment["PWD"] = self._request.cwd
+        if self._flavour.own_temporary:
+            environment["TMPDIR"] = os.path.join(self._request.scratch, "tmp")
+            os.mkdir(environment["TMPDIR"], mode=0o700)
+        for name in (MARKER, *self._flavour.unset):
+            environment.pop(name, None)
+        return environment
+
+    def _start(self, executable: str, environment: dict[str, str]) -> Child:
+        if self._capture is not None:
+            self._capture.close()
+        mark = secrets.token_hex(8)
+        self._capture = Capture(self._request.scratch, self._request.prompt, mark)
+        order = {
+            "argv": [executable, *self._flavour.command(self._request)[1:]],
+            "cwd": self._request.cwd,
+            "marker": mark,
+            "polite": list(self._flavour.polite),
+            "remove": [self._request.scratch],
+            "empty": [self._workspace] if self._workspace else [],
+        }
+        return Child(order, environment, self._capture.files)
+
+    # --- one attempt ---------------------------------------------------------------------
+
+    def _attempt(self, executable: str, environment: dict, cancelled, report, first: FirstRun) -> Outcome:
+        watched = Watched(self._request.cwd)
+        child = self._start(executable, environment)
+        try:
+            stop = self._follow(child, cancelled, report, first)
+        finally:
+            child.close()
+        self._reader.finish()
+        return self._outcome(child, stop, watched)
+
+    def _follow(self, child: Child, cancelled, report, first: FirstRun) -> str:
+        """Read until nothing of the run is alive; returns why it was stopped."""
+        clocks = Clocks(self._settings, self._starting())
+        stop, hard_limit = "", 0.0
+        while not child.gone:
+            child.wait(LOOK_S)
+            now = time.monotonic()
+            self._read(clocks, now)
+            if self._reader.events:
+                first.release()
+            for label in clocks.labels(self._reader.activity.take_labels(), now):
+                report(label)
+            if not stop and not child.ended:
+                stop = self._reason(cancelled, clocks, now)
+                if stop:
+                    child.end()
+                    hard_limit = now + sum(seconds for _, seconds in self._flavour.polite) + HARD_LIMIT_S
+            elif stop and now > hard_limit:
+                child.kill()
+        self._capture.read_rest(self._reader, structured=self._request.structured)
+        self._capture.read_errors(self._hear_error, final=True)
+        return stop
+
+    def _read(self, clocks: Clocks, now: float) -> None:
+        printed = self._capture.read_output(self._reader, structured=self._request.structured)
+        warned = self._capture.read_errors(self._hear_error)
+        if printed:
+            clocks.printed = now
+        if printed or warned:
+            clocks.heard = now
+
+    def _hear_error(self, line: str, *, log: bool) -> None:
+        self._reader.error_line(line)
+        if log:
+            self._log(f"[{self._flavour.name}] {line}")
+
+    def _reason(self, cancelled, clocks: Clocks, now: float) -> str:
+        """Why the run has to be stopped now; empty while it may go on."""
+        if cancelled.is_set():
+            return STOP_CANCELLED
+        if self._reader.ended and now - clocks.printed > LINGER_S:
+            return STOP_LINGERING
+        if now - clocks.begun > self._settings.timeout_s:
+            return STOP_TIMEOUT
+        silence_s = now - clocks.heard
+        if self._settings.idle_s and silence_s > self._settings.idle_s:
+            return STOP_IDLE
+        uncertain = self._request.session_id and self._flavour.same_folder and not self._resumed_in
+        if uncertain and not self._reader.events and silence_s > SILENT_S:
+            return STOP_SILENT
+        return ""
+
+    # --- the end -------------------------------------------------------------------------
+
+    def _bare_outcome(self, verdict: Verdict) -> Outcome:
+        return Outcome(self._flavour.name, verdict, self._reader, self._request)
+
+    def _outcome(self, child: Child, stop: str, watched: Watched) -> Outcome:
+        errors, output = self._capture.errors_tail(), self._capture.output_tail()
+        status = None if child.failed_errno else child.exit_status
+        limits = {STOP_TIMEOUT: self._settings.timeout_s, STOP_IDLE: self._settings.idle_s, STOP_SILENT: SILENT_S}
+        end = Ending(status, stop, errors, limits.get(stop, 0.0))
+        if child.failed_errno:
+            message = f"cannot start {self._flavour.executable}: {os.strerror(child.failed_errno)}"
+            verdict = Verdict(FAILED, "not_started", message, self._flavour.install)
+        elif self._request.structured:
+            verdict = judge(self._flavour, self._reader, end, lambda: self._flavour.fallback_answer(self._request))
+        else:
+            verdict = judge_raw(self._flavour, end, answered=bool(output))
+        outcome = self._bare_outcome(verdict)
+        outcome.exit_status, outcome.errors, outcome.output = status, errors, output
+        outcome.changes = watched.changes(self._reader.activity.files)
+        return outcome
+
+
+class Clocks:
+    """When things happened in a run (monotonic seconds), and which label was told last."""
+
+    def __init__(self, settings: Settings, label: str) -> None:
+        self.begun = self.printed = self.heard = self._told = time.monotonic()
+        self._heartbeat_s = settings.heartbeat_s
+        self._label = label
+
+    def labels(self, new: list[str], now: float) -> list[str]:
+        """What to report now: the new labels, or the last one again as a heartbeat."""
+        if new:
+            self._label = new[-1]
+        elif now - self._told < self._heartbeat_s:
+            return []
+        self._told = now
+        return new or [self._label]
+
+
+class Watched:
+    """The folder of a run: what git said of it before is compared with what it says after.
+
+    The look before goes on while the CLI starts, which takes it longer.
+    """
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd
+        self._root = repository.root_of(cwd)
+        self._before: repository.State | None = None
+        self._looking: threading.Thread | None = None
+        if self._root:
+            self._looking = threading.Thread(target=self._look, daemon=True)
+            self._looking.start()
+
+    def changes(self, told: dict[str, str]) -> dict[str, str]:
+        """Path (relative to cwd where it lies in it) -> change: as the events told, corrected by what is there."""
+        changes = {}
+        for path, change in told.items():
+            exists = os.path.lexists(os.path.join(self._cwd, path))
+            if exists == (change != "deleted"):
+                changes[path] = change
+            elif change != "added":  # else it was made and is gone again
+                changes[path] = "modified" if exists else "deleted"
+        if self._looking is not None:
+            self._looking.join()
+        after = repository.look(self._root) if self._before else None
+        if after:
+            for path, change in repository.compare(self._before, after).items():
+                changes[relative(os.path.join(self._root, path), self._cwd)] = change
+        return changes
+
+    def _look(self) -> None:
+        self._before = repository.look(self._root)

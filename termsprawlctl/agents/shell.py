@@ -1,0 +1,64 @@
+"""A run for a person or a script: steps on standard error, the answer on standard output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+from .. import console, jsontext
+from ..errors import FAILED, INTERRUPTED, OK, CtlError
+from . import result
+from .activity import summary
+from .flavour import Flavour, Request
+from .processtree import inside_a_run
+from .run import Outcome, Run
+from .settings import Settings
+from .verdict import COMPLETED
+from .wording import plain
+
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+UNLIMITED_BYTES = 1 << 62
+
+
+def run(flavour: Flavour, request: Request, settings: Settings, *, as_json: bool) -> int:
+    """Carry out the run and print it; returns the exit status."""
+    if inside_a_run():
+        raise CtlError("refused: this is inside a run of an agent, and an agent must not start agents.")
+    cancelled = threading.Event()
+    for number in END_SIGNALS:
+        signal.signal(number, lambda *_: cancelled.set())
+    settings.result_bytes = UNLIMITED_BYTES
+    work = Run(flavour, request, settings, console.err)
+    try:
+        outcome = work.execute(cancelled, console.err)
+        if as_json:
+            content = result.structure_of(outcome, settings)
+            if outcome.verdict.status == COMPLETED:
+                content["answer"] = "".join(work.answer()).strip("\n")
+            console.out(jsontext.pretty(content) + "\n")
+        else:
+            _print(outcome, work, settings)
+    finally:
+        work.close()
+    if outcome.verdict.status == COMPLETED:
+        return OK
+    return INTERRUPTED if cancelled.is_set() else FAILED
+
+
+def _print(outcome: Outcome, work: Run, settings: Settings) -> None:
+    if outcome.verdict.status == COMPLETED:
+        # A terminal obeys escapes that an answer may hold; a file or a pipe gets it as it is.
+        clean = plain if os.isatty(console.STDOUT) else str
+        for piece in work.answer():
+            console.out(clean(piece))
+        console.out("\n")
+    else:
+        console.err(result.failure_text(outcome))
+    if settings.trace:
+        lines = summary(outcome.reader.steps(answered=outcome.verdict.answered), outcome.reader.activity.omitted)
+        if outcome.verdict.note:
+            lines.append(f"Note: {outcome.verdict.note}.")
+        if outcome.reader.session_id:
+            lines.append(f"Session: {outcome.reader.session_id} (--resume continues it)")
+        console.err("\n" + "\n".join(lines))

@@ -1,0 +1,194 @@
+"""The process between us and a CLI: it alone starts it, and stays until nothing of it lives.
+
+It is a process of its own because ours may be killed at any time: one MCP client sends
+SIGKILL ten milliseconds after SIGTERM. It speaks over a socket:
+    in   the order (see `Order`); after it, any byte and the end of the input both mean:
+         end the run
+    out  one line each: `pid N`, `error ERRNO` if it cannot be started, `exit STATUS`
+         (negative: the signal), `left N` processes that could not be ended
+Descriptors 0, 1 and 2 and the environment are the CLI's own. The CLI starts only when this
+has started, so it imports little: no json, no socket, no subprocess.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import select
+import signal
+import sys
+import time
+
+# Commands of the agent that outlive it get this long after SIGTERM.
+LEFTOVER_GRACE_S = 0.5
+LEFTOVER_LIMIT_S = 5.0
+READ_BYTES = 65536
+SIZE_BYTES = 4  # before an order, big-endian
+# Python ignores the first two for itself.
+DEFAULT_AGAIN = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+
+
+def encode_order(order: dict) -> bytes:
+    """The order as it goes over the socket. Both ends are the same Python, so marshal does.
+
+    argv (its first an absolute path), cwd, marker, polite ([(signal name, seconds)]),
+    remove (trees to delete) and empty (directories to delete if empty) when nobody is
+    left to do it.
+    """
+    data = marshal.dumps(order)
+    return len(data).to_bytes(SIZE_BYTES, "big") + data
+
+
+class Supervisor:
+    """One run."""
+
+    def __init__(self, control: int) -> None:
+        self._control = control
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+        os.set_blocking(self._wake_read, False)
+        self._pid = 0
+        self._status: int | None = None
+        self._told_to_end = False
+        self._alone = False  # whoever ordered the run is gone
+
+    def run(self) -> None:
+        """The whole life of a run."""
+        self._listen_to_signals()
+        order = self._read_order()
+        if order is None:
+            return
+        self._pid = self._start(order)
+        if self._pid:
+            self._say(f"pid {self._pid}")
+            from .processtree import Family, adopt_orphans
+
+            adopt_orphans()
+            family = Family(os.getpid(), order["marker"])
+            self._wait(None)
+            if self._status is None:
+                family.look()
+                self._ask(order["polite"])
+            self._say(f"exit {-signal.SIGKILL if self._status is None else self._status}")
+            left = family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
+            self._say(f"left {left}")
+        if self._is_alone():
+            _clean(order)
+
+    def _listen_to_signals(self) -> None:
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # so that it wakes the wait
+
+    def _on_signal(self, _number, _frame) -> None:
+        self._told_to_end = True
+
+    def _read_order(self) -> dict | None:
+        data = b""
+        while len(data) < SIZE_BYTES or len(data) < SIZE_BYTES + int.from_bytes(data[:SIZE_BYTES], "big"):
+            piece = self._read()
+            if not piece:
+                return None
+            data += piece
+        return marshal.loads(data[SIZE_BYTES:])  # noqa: S302 - from the process that started this one
+
+    def _start(self, order: dict) -> int:
+        """Start the CLI in a session of its own; 0 when it could not be started."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setsid()
+                for number in DEFAULT_AGAIN:
+                    signal.signal(number, signal.SIG_DFL)
+                os.chdir(order["cwd"])
+                os.execv(order["argv"][0], order["argv"])  # noqa: S606 - an argv list, never a shell
+            except OSError as error:
+                self._say(f"error {error.errno}")
+            finally:
+                os._exit(127)
+        # The child says itself why it could not start; the socket closes when it does.
+        return pid
+
+    def _wait(self, seconds: float | None) -> None:
+        """Until the CLI has ended, or is to be ended; at most so many seconds where given."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            self._reap()
+            if self._status is not None or (deadline is None and self._told_to_end):
+                return
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            watched = [self._wake_read] if self._told_to_end else [self._wake_read, self._control]
+            ready, _, _ = select.select(watched, [], [], left)
+            if self._wake_read in ready:
+                self._swallow()
+            if self._control in ready:
+                self._alone = not self._read()
+                self._told_to_end = True
+
+    def _ask(self, polite: list) -> None:
+        """Ask the CLI's group to end, as it likes it, then make it."""
+        for name, seconds in [*polite, ("SIGKILL", LEFTOVER_LIMIT_S)]:
+            if self._status is None:
+                from .processtree import send_to_group
+
+                send_to_group(self._pid, getattr(signal, name))
+                send_to_group(self._pid, signal.SIGCONT)
+                self._wait(seconds)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._pid:
+                self._status = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+    def _swallow(self) -> None:
+        try:
+            os.read(self._wake_read, READ_BYTES)
+        except BlockingIOError:
+            return
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._control, READ_BYTES)
+        except ConnectionError:
+            return b""
+
+    def _say(self, message: str) -> None:
+        try:
+            os.write(self._control, message.encode() + b"\n")
+        except (BrokenPipeError, ConnectionError):
+            self._alone = True
+
+    def _is_alone(self) -> bool:
+        if not self._alone:
+            ready, _, _ = select.select([self._control], [], [], 0)
+            self._alone = bool(ready) and not self._read()
+        return self._alone
+
+
+def _clean(order: dict) -> None:
+    """Remove what the one who ordered the run can no longer remove."""
+    for path in order["remove"]:
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+    for path in order["empty"]:
+        try:
+            os.rmdir(path)
+        except OSError:
+            continue  # it holds the agent's work
+
+
+def main() -> None:
+    """`python -c … DESCRIPTOR`: serve the order that comes over this socket."""
+    control = int(sys.argv[1])
+    os.set_inheritable(control, False)
+    Supervisor(control).run()

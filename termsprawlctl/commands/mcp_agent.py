@@ -1,0 +1,96 @@
+"""`mcp agent`: a coding-agent CLI behind MCP tools."""
+
+from __future__ import annotations
+
+EPILOG = """\
+examples:
+  termsprawlctl mcp agent codex --cwd /path/to/project
+  termsprawlctl mcp agent opencode --model provider/model
+  termsprawlctl mcp agent codex -- -s workspace-write
+
+The CLI has to be installed and logged in; what it may do without asking is decided by its
+own configuration, or by ARGS after `--`, which are passed on to it. What a call says goes
+before these flags, and these before the variables AGENT_CLI_MCP_MODEL, _EFFORT, _CWD,
+_TIMEOUT_MS (one run at most, default 1800000), _HEARTBEAT_MS (10000), _STRUCTURED (0: plain
+output instead of the event stream) and _TRACE (0: the answer without the summary).
+"""
+
+
+def configure(parser) -> None:
+    from ..agents.flavours import FLAVOURS
+    from ..agents.settings import EFFORTS, MAX_RUNS
+
+    parser.epilog = EPILOG
+    parser.passes_on = "ARGS"
+    parser.add_argument("agent", choices=list(FLAVOURS), metavar="AGENT", help="|".join(FLAVOURS))
+    parser.add_argument("--cwd", metavar="DIR", default="", help="where runs work that do not say so")
+    parser.add_argument("--model", metavar="M", default="", help="model of runs that name none")
+    parser.add_argument("--effort", choices=EFFORTS, default="", help="effort of runs that name none")
+    parser.add_argument("--timeout", metavar="SECONDS", type=seconds, help="longest time of one run")
+    parser.add_argument("--idle-timeout", metavar="SECONDS", type=seconds, help="end a silent run; off by default")
+    parser.add_argument(
+        "--max-runs", metavar="N", type=_count, default=MAX_RUNS, help=f"runs at once, others wait (default {MAX_RUNS})"
+    )
+    parser.add_argument(
+        "--result-bytes",
+        metavar="N",
+        type=_result_bytes,
+        help="size above which a result is shortened and kept whole in a file (default 11000, what clients show)",
+    )
+
+
+def provider(args):
+    import os
+
+    from ..agents.flavours import flavour
+    from ..agents.settings import from_environment
+    from ..agents.tool import AgentProvider
+    from ..mcp.log import log
+
+    settings = from_environment(os.environ, log)
+    apply(args, settings)
+    settings.max_runs = args.max_runs
+    if args.result_bytes:
+        settings.result_bytes = args.result_bytes
+    return AgentProvider(flavour(args.agent), settings)
+
+
+def apply(args, settings) -> None:
+    """Put the launch flags that are given over the settings."""
+    import os
+
+    settings.model = args.model or settings.model
+    settings.effort = args.effort or settings.effort
+    settings.cwd = os.path.abspath(args.cwd) if args.cwd.strip() else settings.cwd
+    settings.timeout_s = args.timeout or settings.timeout_s
+    settings.idle_s = args.idle_timeout or settings.idle_s
+    settings.arguments = list(getattr(args, "passed_on", None) or [])
+
+
+def seconds(text: str) -> float:
+    """A time-out in an argument. Raises ValueError."""
+    from ..agents.settings import MAX_MS
+
+    value = float(text)
+    if not 0 < value <= MAX_MS / 1000:
+        raise ValueError(text)
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 64:
+        raise ValueError(text)
+    return value
+
+
+def _result_bytes(text: str) -> int:
+    value = int(text)
+    if not 2000 <= value <= 10_000_000:
+        raise ValueError(text)
+    return value
+
+
+seconds.__name__ = "number of seconds"
+_count.__name__ = "number from 1 to 64"
+_result_bytes.__name__ = "number from 2000 to 10000000"
