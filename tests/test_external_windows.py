@@ -37,11 +37,12 @@ def need(*programs: str) -> None:
             pytest.skip(f"{program} is not installed")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def screen(tmp_path_factory):
     need("Xvfb")
     server = XServer(tmp_path_factory.mktemp("xvfb"))
     yield server
+    # Programs that still show something end with it.
     server.stop()
 
 
@@ -88,17 +89,16 @@ def prove(ctl: str, env: dict[str, str], server: NodeServer, name: str, close) -
 def test_an_emulator_shows_the_node_and_closing_its_window_only_detaches(ctl, screen, place, name):
     need(name)
     env, server = place
-    before = screen.windows()
 
     def close(_tty: str) -> None:
-        own = screen.windows() - before
-        for window in own:
+        # The client attaches before its window is on the screen.
+        for window in wait_until(screen.windows, f"the window of {name} on the screen"):
             screen.close_window(window)
         try:
             wait_until(lambda: len(server.clients("n-1")) == 1, "the window to close", timeout_s=2)
         except AssertionError:
             # It asks whether a running program may be ended: no answer, the display goes away.
-            for window in screen.windows() - before:
+            for window in screen.windows():
                 screen.cut_off(window)
 
     prove(ctl, env, server, name, close)
@@ -138,10 +138,9 @@ def test_a_default_terminal_that_takes_one_word_shows_the_node(ctl, screen, plac
     env, server = place
     (tmp_path / "x-terminal-emulator").symlink_to(shutil.which(name))
     env = {**env, "PATH": f"{tmp_path}{os.pathsep}{env['PATH']}"}
-    before = screen.windows()
 
     def close(_tty: str) -> None:
-        for window in screen.windows() - before:
+        for window in wait_until(screen.windows, f"the window of {name} on the screen"):
             screen.cut_off(window)
 
     prove(ctl, env, server, "x-terminal-emulator", close)
