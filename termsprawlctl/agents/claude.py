@@ -30,7 +30,6 @@ class Claude(Flavour):
     own_temporary = True
     # Set by a Claude Code that started us; older versions refuse to run inside another.
     unset = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
-    takes_effort = True
     permission = (
         "add permissions.allow rules to ~/.claude/settings.json, or start with `-- --permission-mode acceptEdits` "
         "or `-- --allowedTools TOOL`"

@@ -24,7 +24,6 @@ class Codex(Flavour):
     login = "Log in with `codex login`, or check the key of the configured model provider."
     # SIGINT ends it with its tools in 0.1 s; SIGTERM leaves them running.
     polite = (("SIGINT", 2.0), ("SIGTERM", 1.0))
-    takes_effort = True
     permission = 'set sandbox_mode = "workspace-write" in ~/.codex/config.toml, or start with `-- -s workspace-write`'
     faults = (
         (r"no rollout found|thread/resume failed", "unknown_session", "Leave sessionId out to start a new session."),

@@ -7,45 +7,66 @@ import threading
 
 from ..mcp.log import log
 from . import outputs, result
-from .flavour import Flavour, Request
+from .arguments import RunCall
+from .flavour import Request
+from .flavours import flavour
 from .jobs import Job, Jobs, Slots
 from .processtree import inside_a_run
 from .run import Outcome, Run
 from .settings import Settings
+from .verdict import COMPLETED
 
 
 class Parts:
-    """The queue, the background runs, and whether runs are allowed here at all."""
+    """The agent, the queue, the background runs, and whether runs are allowed here at all."""
 
-    def __init__(self, max_runs: int) -> None:
-        self.slots = Slots(max_runs)
+    def __init__(self, agent: str, settings: Settings) -> None:
+        self.flavour = flavour(agent)
+        self.slots = Slots(settings.max_runs)
         self.jobs = Jobs()
         self.idle = threading.Condition()
         self.inside_a_run = inside_a_run()
+        self._settings = settings
 
-    @staticmethod
-    def new_job(cwd: str) -> Job:
+    def new_job(self, cwd: str) -> Job:
         """A job with a new id."""
-        return Job(f"run-{secrets.token_hex(6)}", cwd)
+        job = Job(f"run-{secrets.token_hex(6)}", cwd)
+        self.jobs.add(job)
+        return job
 
-    @staticmethod
     def execute(
-        flavour: Flavour, request: Request, settings: Settings, cancelled, report, resumed_in: str, workspace: str
+        self, call: RunCall, cwd: str, cancelled, report, *, resumed_in: str, workspace: str
     ) -> tuple[Outcome, dict]:
-        """Carry out one run; its outcome, and the same as a tool's result."""
-        run = Run(flavour, request, settings, log, resumed_in=resumed_in, workspace=workspace)
+        """Carry out one run; its outcome, and the same as a tool's result. Raises OSError."""
+        run = Run(
+            self.flavour, self._request(call, cwd), self._settings, log, resumed_in=resumed_in, workspace=workspace
+        )
         try:
             outcome = run.execute(cancelled, report)
-            path = ""
-            if result.too_long(outcome, settings):
-                try:
-                    path = outputs.save(result.full_text(outcome, run.answer()))
-                except OSError as error:
-                    log(f"the full output could not be kept: {error.strerror}")
+            path = self._keep_whole(outcome, run)
         finally:
             run.close()
         return outcome, {
-            "content": [{"type": "text", "text": result.text_of(outcome, settings, path)}],
-            "structuredContent": result.structure_of(outcome, settings, path),
-            "isError": outcome.verdict.status != "completed",
+            "content": [{"type": "text", "text": result.text_of(outcome, self._settings, path)}],
+            "structuredContent": result.structure_of(outcome, self._settings, path),
+            "isError": outcome.verdict.status != COMPLETED,
         }
+
+    def _request(self, call: RunCall, cwd: str) -> Request:
+        request = Request(call.prompt, cwd)
+        request.model = call.model or self._settings.model
+        request.effort = call.effort or self._settings.effort
+        request.session_id = call.session_id
+        request.structured = self._settings.structured
+        request.arguments = self._settings.arguments
+        return request
+
+    def _keep_whole(self, outcome: Outcome, run: Run) -> str:
+        """The path of the full output, if the result cannot hold it."""
+        if not result.too_long(outcome, self._settings):
+            return ""
+        try:
+            return outputs.save(result.full_text(outcome, run.answer()))
+        except OSError as error:
+            log(f"the full output could not be kept: {error.strerror}")
+            return ""

@@ -53,7 +53,6 @@ class Flavour:
     login = ""  # what to do when it is not logged in
     # (signal, seconds to wait for the CLI to end) in turn; SIGKILL comes after the last.
     polite: tuple[tuple[str, float], ...] = (("SIGTERM", 2.0), ("SIGTERM", 1.0))
-    takes_effort = False
     own_temporary = False  # it leaves things in TMPDIR: give it one that is removed after the run
     unset: tuple[str, ...] = ()  # variables that it must not inherit
     same_folder = False  # a session can only be continued in the folder of its first run

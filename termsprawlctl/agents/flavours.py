@@ -1,15 +1,21 @@
-"""The CLIs by name; each is imported only when it is chosen."""
+"""The CLIs by name; each is imported only when it is run."""
 
 from __future__ import annotations
 
 import importlib
+from collections import namedtuple
 
-from .flavour import Flavour
+# kind: the class in the module of that name; takes_effort: whether it has such a setting
+Known = namedtuple("Known", "kind takes_effort")
 
-# name: the class in the module of that name
-FLAVOURS = {"codex": "Codex", "opencode": "OpenCode", "claude": "Claude", "gemini": "Gemini"}
+FLAVOURS = {
+    "codex": Known("Codex", takes_effort=True),
+    "opencode": Known("OpenCode", takes_effort=False),
+    "claude": Known("Claude", takes_effort=True),
+    "gemini": Known("Gemini", takes_effort=False),
+}
 
 
-def flavour(name: str) -> Flavour:
-    """The flavour of this name."""
-    return getattr(importlib.import_module(f".{name}", __package__), FLAVOURS[name])()
+def flavour(name: str):
+    """The flavour.Flavour of this name."""
+    return getattr(importlib.import_module(f".{name}", __package__), FLAVOURS[name].kind)()

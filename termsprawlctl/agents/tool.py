@@ -15,7 +15,8 @@ from ..mcp.log import log
 from ..mcp.provider import Context, Provider
 from . import schemas
 from .arguments import BadArguments, RunCall, run_id, wait_s
-from .flavour import Flavour, Request
+from .flavours import FLAVOURS
+from .pacing import Paced
 from .settings import Folders, Settings
 
 # Clients that close our input kill us two to four seconds later.
@@ -40,10 +41,10 @@ class AgentProvider(Provider):
     max_running = MAX_CALLS
     finish_in_flight_s = FINISH_S
 
-    def __init__(self, flavour: Flavour, settings: Settings) -> None:
-        self.name = f"termsprawlctl-agent-{flavour.name}"
+    def __init__(self, agent: str, settings: Settings) -> None:
+        self.name = f"termsprawlctl-agent-{agent}"
         self.version = __version__
-        self._flavour = flavour
+        self._agent = agent
         self._settings = settings
         self._folders = Folders(settings.cwd, log)
         self._folders_lock = threading.Lock()
@@ -55,13 +56,13 @@ class AgentProvider(Provider):
 
     def instructions(self) -> str:
         return (
-            f"run gives a task to the coding agent {self._flavour.name} and returns its answer and what it did. "
+            f"run gives a task to the coding agent {self._agent} and returns its answer and what it did. "
             "Several runs may go on at once. For a client that gives up on calls after a minute: background true, "
             "then run_result with waitMs."
         )
 
     def tools(self) -> list[dict]:
-        return schemas.tools(self._flavour.name, takes_effort=self._flavour.takes_effort)
+        return schemas.tools(self._agent, takes_effort=FLAVOURS[self._agent].takes_effort)
 
     def call(self, name: str, arguments: dict, context: Context) -> dict:
         try:
@@ -91,11 +92,10 @@ class AgentProvider(Provider):
         parts = self._first_use()
         if parts.inside_a_run:
             return _error(RECURSION)
-        self._check_folder(call)
+        self._check_folder(parts, call)
         if not call.background:
-            return self._carry_out(call, context.cancelled, context.progress)[1]
+            return self._carry_out(call, context.cancelled, Paced(context.progress, time.monotonic))[1]
         job = parts.new_job(call.cwd)
-        parts.jobs.add(job)
         threading.Thread(target=self._in_background, args=(job, call), name=job.run_id, daemon=True).start()
         text = f"Started {job.run_id}. Ask run_result for it with waitMs, or run_status for what it does."
         return _result(text, {"status": "running", "runId": job.run_id})
@@ -135,7 +135,7 @@ class AgentProvider(Provider):
             if self._parts is None:
                 from .engine import Parts
 
-                self._parts = Parts(self._settings.max_runs)
+                self._parts = Parts(self._agent, self._settings)
             return self._parts
 
     def _job(self, wanted: str):
@@ -144,11 +144,11 @@ class AgentProvider(Provider):
             raise BadArguments(f"there is no run {wanted}: a server knows only the runs that it started itself.")
         return job
 
-    def _check_folder(self, call: RunCall) -> None:
+    def _check_folder(self, parts, call: RunCall) -> None:
         first = self._sessions.get(call.session_id, "")
-        if first and call.cwd and self._flavour.same_folder and os.path.realpath(first) != os.path.realpath(call.cwd):
+        if first and call.cwd and parts.flavour.same_folder and os.path.realpath(first) != os.path.realpath(call.cwd):
             raise BadArguments(
-                f"cwd is not the folder of this session, which {self._flavour.name} can only continue in {first}: "
+                f"cwd is not the folder of this session, which {self._agent} can only continue in {first}: "
                 "leave cwd out."
             )
 
@@ -188,10 +188,10 @@ class AgentProvider(Provider):
 
     def _with_slot(self, parts, call: RunCall, cancelled: threading.Event, report) -> tuple[str, dict]:
         try:
-            request = self._request(call)
+            cwd = self._choose_folder(call)
             resumed_in = self._sessions.get(call.session_id, "")
             outcome, result = parts.execute(
-                self._flavour, request, self._settings, cancelled, report, resumed_in, self._folders.workspace
+                call, cwd, cancelled, report, resumed_in=resumed_in, workspace=self._folders.workspace
             )
         except OSError as error:
             what = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
@@ -203,16 +203,9 @@ class AgentProvider(Provider):
             self._sessions.setdefault(session, outcome.cwd)
         return outcome.verdict.status, result
 
-    def _request(self, call: RunCall) -> Request:
+    def _choose_folder(self, call: RunCall) -> str:
         with self._folders_lock:
-            cwd = self._folders.choose(call.cwd or self._sessions.get(call.session_id, ""))
-        request = Request(call.prompt, cwd)
-        request.model = call.model or self._settings.model
-        request.effort = call.effort or self._settings.effort
-        request.session_id = call.session_id
-        request.structured = self._settings.structured
-        request.arguments = self._settings.arguments
-        return request
+            return self._folders.choose(call.cwd or self._sessions.get(call.session_id, ""))
 
 
 def _result(text: str, structured: dict) -> dict:

@@ -42,7 +42,6 @@ def configure(parser) -> None:
 def provider(args):
     import os
 
-    from ..agents.flavours import flavour
     from ..agents.settings import from_environment
     from ..agents.tool import AgentProvider
     from ..mcp.log import log
@@ -52,7 +51,7 @@ def provider(args):
     settings.max_runs = args.max_runs
     if args.result_bytes:
         settings.result_bytes = args.result_bytes
-    return AgentProvider(flavour(args.agent), settings)
+    return AgentProvider(args.agent, settings)
 
 
 def apply(args, settings) -> None:
