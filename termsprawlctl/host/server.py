@@ -41,6 +41,10 @@ class Refused(Exception):
         self.status = status
 
 
+class ClientGone(OSError):
+    """The client hung up, or was too slow; nobody is left to tell."""
+
+
 class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """Serves one host on 127.0.0.1 at a port of the system's choice."""
 
@@ -118,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def _result(self) -> tuple[int, dict]:
-        """(status, ToolResult) of this request; OSError when the client is gone."""
+        """(status, ToolResult) of this request. Raises ClientGone."""
         host = self.server.host
         try:
             return 200, {"ok": True, "value": self._run(host)}
@@ -128,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
             return 400, _no(str(no))
         except ExpiredError:
             return 400, _no(EXPIRED)
-        except OSError:
+        except ClientGone:
             raise
         except Exception:  # noqa: BLE001 - one call's fault must not end the host
             host.log_fault()
@@ -162,9 +166,12 @@ class Handler(BaseHTTPRequestHandler):
         return length
 
     def _request(self, length: int) -> dict:
-        body = self.rfile.read(length)
+        try:
+            body = self.rfile.read(length)
+        except OSError:
+            raise ClientGone from None
         if len(body) < length:
-            raise ConnectionError("the request was cut short")
+            raise ClientGone
         try:
             request = jsontext.loads(body)
         except ValueError as error:

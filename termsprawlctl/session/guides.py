@@ -18,6 +18,9 @@ TOPICS = (
     ("agents", "start agents, give tasks to linked ones, and answer theirs"),
     ("artifacts", "show the user a file of the project, in an editor or as a diff"),
 )
+# What has been read stays: a long-running process must not depend on a file that an
+# upgrade may replace.
+_texts: dict[str, str] = {}
 NAMES = tuple(name for name, _ in TOPICS)
 
 
@@ -25,5 +28,7 @@ def read(topic: str) -> str:
     """The guide's Markdown text. Raises ValueError, naming the topics, when there is none of this name."""
     if topic not in NAMES:
         raise ValueError(f"there is no guide named {topic!r}; topics: {', '.join(NAMES)}")
-    path = os.path.join(os.path.dirname(__file__), "guides", f"{topic}.md")
-    return __spec__.loader.get_data(path).decode("utf-8")
+    if topic not in _texts:
+        path = os.path.join(os.path.dirname(__file__), "guides", f"{topic}.md")
+        _texts[topic] = __spec__.loader.get_data(path).decode("utf-8")
+    return _texts[topic]

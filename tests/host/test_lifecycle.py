@@ -323,3 +323,32 @@ def test_a_project_folder_that_is_gone_is_named(host, tmp_path):
     session = host.start(folder)
     folder.rmdir()
     assert f"The project folder {folder} is gone." in host.call("terminal_open", session=session)["error"]
+
+
+def test_replacing_the_file_under_a_running_host_does_not_hurt_it(ctl, tmp_path, hermetic_env):
+    """An upgrade puts another archive in the place of the one that modules are imported from."""
+    copy = tmp_path / "termsprawlctl"
+    copy.write_bytes(Path(ctl).read_bytes())
+    copy.chmod(0o755)
+    running = RunningHost(str(copy), tmp_path, {**hermetic_env, "HOME": str(tmp_path), "SHELL": "/bin/bash"})
+    try:
+        running.start()
+        replacement = tmp_path / "new"
+        replacement.write_bytes(b"#!/bin/sh\nexit 3\n" + b"x" * 1000)
+        os.replace(replacement, copy)
+        running.ctl = ctl
+        for name in running.value("session_info")["operations"]:
+            error = running.call(name).get("error", "")
+            assert "Internal error" not in error, (name, error)
+        node = running.value("terminal_open")["nodeId"]
+        running.value("terminal_submit", nodeId=node, command="echo on-$((1+1))")
+        running.wait_for_text(node, "on-2")
+        for name, args in (("terminal_read", {}), ("terminal_external", {}), ("terminal_close", {})):
+            error = running.call(name, nodeId=node, **args).get("error", "")
+            assert "Internal error" not in error, (name, error)
+        for agent in ("claude", "codex", "opencode"):
+            assert "Internal error" not in running.call("agent_launch", agent=agent).get("error", "")
+        assert "internal error" not in (running.data / "host.log").read_text()
+    finally:
+        running.ctl = ctl
+        running.stop("--kill-sessions")

@@ -256,3 +256,16 @@ def test_foreign_content_of_the_project_file_survives(host):
     assert listed["nodes"][2]["position"]["x"] >= 110
     assert '"theme"' in (folder / "project.json").read_text()
     assert host.call("terminal_read", nodeId="w-1")["error"].startswith("Node w-1 is not a terminal")
+
+
+def test_a_data_directory_that_cannot_take_a_node_is_named_and_nothing_is_left(host):
+    launch = host.data / "agent-tools" / "launch"
+    launch.write_text("in the way")
+    error = host.call("terminal_open")["error"]
+    assert error.startswith("terminal_open failed: ")
+    assert str(launch) in error
+    assert host.tmux("list-sessions").returncode != 0
+    assert len(list((host.data / "agent-tools" / "sessions").iterdir())) == 1
+    assert host.value("canvas_list")["nodes"] == []
+    launch.unlink()
+    assert host.value("terminal_open")["nodeId"]

@@ -7,6 +7,7 @@ arguments are validated, its project's turn is held. A CtlError is the tool's an
 
 from __future__ import annotations
 
+from ...errors import CtlError
 from ...session.operations import EXTENSIONS, OPERATIONS
 from . import agents, artifacts, canvas, session, terminals
 from .nodes import ToolRefusal
@@ -33,4 +34,9 @@ def run(host, caller, operation: str, args: dict) -> object:
         raise ToolRefusal(
             f"{operation} is not supported by this host yet.", "session_info lists the operations that it offers."
         )
-    return handler(host, caller, args)
+    try:
+        return handler(host, caller, args)
+    except OSError as error:
+        # A full disk or a directory that is gone is the user's to mend, not a fault of the host.
+        where = f" ({error.filename})" if error.filename else ""
+        raise CtlError(f"{operation} failed: {error.strerror or type(error).__name__}{where}.") from None
