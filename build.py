@@ -54,6 +54,7 @@ PRECOMPILED = (
     f"{PACKAGE}/session/bridge.py",
     f"{PACKAGE}/session/discovery.py",
     f"{PACKAGE}/session/guides.py",
+    f"{PACKAGE}/session/loopback_http.py",
     f"{PACKAGE}/session/operations.py",
     f"{PACKAGE}/session/report.py",
     f"{PACKAGE}/session/table.py",

@@ -13,6 +13,9 @@ import sys
 from . import __version__, console
 from .errors import FAILED, INTERRUPTED, OK, CommandLineError, CtlError
 
+# argparse's own words, as English as ours: looking for translations imports locale, and
+# would find them for some sentences only.
+argparse._ = str
 PROGRAM = "termsprawlctl"
 MAX_HELP_COLUMNS = 98  # longer lines are hard to read
 

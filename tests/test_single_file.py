@@ -334,13 +334,15 @@ OWN = {
     "termsprawlctl.jsontext",
     "termsprawlctl.session",
     "termsprawlctl.session.discovery",
+    "termsprawlctl.session.loopback_http",
     "termsprawlctl.session.report",
     "termsprawlctl.session.transport",
 }
 UNUSED = """
-_ssl asyncio concurrent ctypes dataclasses difflib fcntl http.server importlib.metadata importlib.resources inspect
-logging multiprocessing pathlib pkgutil queue secrets shlex shutil signal socketserver ssl subprocess tempfile textwrap
-threading tokenize traceback typing urllib.request uuid xml zipfile
+_ssl asyncio concurrent ctypes dataclasses datetime difflib email fcntl http.server importlib.metadata
+importlib.resources inspect locale logging multiprocessing pathlib pkgutil queue random secrets shlex shutil signal
+socketserver ssl subprocess tempfile textwrap threading tokenize traceback typing urllib.parse urllib.request uuid xml
+zipfile
 """
 
 
@@ -357,7 +359,10 @@ def modules_of(version: tuple[int, int], ctl: str, *words: str) -> dict[str, str
 def test_doctor_loads_what_it_needs_and_nothing_else(version, session, ctl):
     loaded = set(modules_of(version, ctl, "doctor", "--session", session))
     assert {name for name in loaded if name.startswith("termsprawlctl")} == OWN
-    assert loaded & set(UNUSED.split()) == set()
+    unused = set(UNUSED.split())
+    if version == (3, 9):
+        unused.remove("typing")  # by importlib.util, which runs every archive in any case
+    assert loaded & unused == set()
 
 
 @pytest.mark.parametrize("words", [["call", "x", "a=1"], ["call", "x", "{}"]])

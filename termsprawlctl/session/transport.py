@@ -13,23 +13,11 @@ import io
 import os
 import selectors
 import socket
-import sys
 
 from .. import jsontext
 from ..deadline import Deadline, DeadlineReader
 from .discovery import Target, Unavailable, locate
-
-# http.client imports ssl where it finds it, and that is more than half of its
-# import time; loopback HTTP never needs it.
-_ssl = sys.modules.get("ssl")
-sys.modules["ssl"] = None  # type: ignore[assignment]
-try:
-    import http.client as http_client
-finally:
-    if _ssl is None:
-        del sys.modules["ssl"]
-    else:
-        sys.modules["ssl"] = _ssl
+from .loopback_http import http_client
 
 HOST = "127.0.0.1"
 UNAVAILABLE = "Tool connection unavailable"  # how every failure to get an answer begins
@@ -76,8 +64,7 @@ def call(
 def _unavailable(reason: str) -> dict:
     return {
         "ok": False,
-        "error": f"{UNAVAILABLE}: {reason}. Check that termsprawl is running. "
-        "Mutations are not automatically retried.",
+        "error": f"{UNAVAILABLE}: {reason}. Check that termsprawl is running. Mutations are not automatically retried.",
     }
 
 
