@@ -53,8 +53,12 @@ def mcp_tool(server: str, tool: str, tools: dict[str, list[str]]):
     for name in tools:
         if isinstance(name, str) and name.endswith(tool) and server in name:
             return name
-    # Tools in a namespace of their server, or not on offer: then the CLI says so.
-    return (f"mcp__{server}", tool)
+    # Not listed by name: codex has tools in a namespace of their server, claude finds them when called.
+    return (f"mcp__{server}", tool) if _is_codex(tools) else f"mcp__{server}__{tool}"
+
+
+def _is_codex(tools: dict) -> bool:
+    return not {"exec_command", "exec", "shell_command", "apply_patch"}.isdisjoint(tools) and "write" not in tools
 
 
 def _own_tool(intention: dict, tools: dict, directory: str | None):
