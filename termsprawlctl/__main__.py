@@ -5,6 +5,7 @@ too old gets a sentence instead of a SyntaxError; the rest of the package is
 imported only after the check.
 """
 
+import gc
 import os
 import sys
 
@@ -19,6 +20,9 @@ def main():
             "Put a newer python3 first on PATH.\n" % sys.version_info[:2]
         )
         sys.exit(2)
+    # What is loaded now stays loaded; looking through it for garbage is a twentieth of a
+    # quick call. cli.py switches collection on for all commands that live longer.
+    gc.disable()
     try:
         _isolate()
         from termsprawlctl.cli import main as command_line

@@ -6,6 +6,7 @@ Nothing of a command is imported before it is chosen: start-up time is a feature
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -33,6 +34,9 @@ COMMANDS = {
     "agent": ("agent run AGENT PROMPT", "give a task to a coding agent, show its steps, print its answer"),
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
+
+# Over before there is garbage worth collecting.
+QUICK = ("doctor", "call", "tools", "guide")
 
 USAGE = f"Usage: {PROGRAM} " + " | ".join(form for form, _ in COMMANDS.values()) + " [--session PATH]"
 
@@ -140,6 +144,8 @@ def _run(words: list[str]) -> int:
     parser = command_parser(name)
     # Intermixed: options may stand between the words of a command, as people type them.
     parse = parser.parse_args if parser.has_commands else parser.parse_intermixed_args
+    if name not in QUICK:
+        gc.enable()
     args = parse(words[1:])
     args.session = session
     return _module(name).run(args)
