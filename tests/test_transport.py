@@ -263,6 +263,46 @@ def test_an_answer_that_is_no_http_is_a_failure(tmp_path, data):
     )
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "CONTENT-LENGTH: 31",
+        "content-length:31",
+        "content-length: \t31  ",
+        "x-first: a\r\n content-length: 3\r\ncontent-length: 31",
+        "x-first: a\r\n\tcontent-length: 3\r\ncontent-length: 31",
+        "x-first: a\x85content-length: 3\r\ncontent-length: 31",
+        "x-first: a\x0bcontent-length: 3\r\ncontent-length: 31",
+        "no colon\r\ncontent-length: 31",
+        ": nameless\r\ncontent-length: 31",
+        "x-é: ü\r\ncontent-length: 31",
+        "content-length: 31\r\ncontent-length: 31",
+    ],
+)
+def test_headers_are_read_in_every_legal_spelling_and_junk_among_them_is_ignored(tmp_path, head):
+    data = b"HTTP/1.1 200 OK\r\n" + head.encode("iso-8859-1") + b"\r\n\r\n" + WHOLE
+    assert len(WHOLE) == 31
+
+    def script(connection):
+        connection.read_request()
+        connection.send(data)
+        connection.wait_for_hangup()  # only the length tells where the answer ends
+
+    assert exchange(tmp_path, script) == GOOD
+
+
+def test_the_ordinary_http_client_stays_as_it_is():
+    import email.message
+    import http.client
+    import urllib.parse
+
+    assert issubclass(http.client.HTTPMessage, email.message.Message)
+    assert http.client.urlsplit is urllib.parse.urlsplit
+    assert http.client.HTTPSConnection
+    assert transport.http_client is not http.client
+    assert not hasattr(transport.http_client, "HTTPSConnection")
+
+
 def test_a_connection_that_is_closed_without_a_word_is_a_failure(tmp_path):
     reason = reason_of(exchange(tmp_path, lambda connection: connection.read_request()))
     assert reason == "the server closed the connection without an answer"
