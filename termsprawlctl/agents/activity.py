@@ -62,11 +62,8 @@ class Activity:
         entry = self._open.pop(key, None)
         if entry is None or entry.step["kind"] != kind:
             entry = self._add(kind, at, {})
-        entry.step.update({name: value for name, value in fields.items() if value is not None})
+        entry.step.update({name: self._fitted(name, value) for name, value in fields.items() if value is not None})
         entry.step["status"] = status
-        output = entry.step.get("output")
-        if output is not None:
-            entry.step["output"] = clip(output)
         if kind == "edit" and status == "completed":
             self._count_file(entry.step)
         self._label(_end_label(entry.step))
@@ -77,7 +74,7 @@ class Activity:
 
     def edit(self, change: str, path: str, status: str = "completed", at: float | None = None) -> None:
         """A file was (or, by status, was not) added, modified or deleted."""
-        self.end("edit", object(), status, at, change=change, path=relative(path, self._cwd))
+        self.end("edit", object(), status, at, change=change, path=path)
 
     def message(self, text: str, group: object = None, at: float | None = None) -> None:
         """The agent said something; what it says last is the answer. Parts of one group belong together."""
@@ -175,16 +172,19 @@ class Activity:
     # --- inside --------------------------------------------------------------------------
 
     def _add(self, kind: str, at: float | None, fields: dict) -> _Entry:
-        if "command" in fields:
-            fields["command"] = clip(fields["command"])
-        if "path" in fields:
-            fields["path"] = relative(fields["path"], self._cwd)
+        fields = {name: self._fitted(name, value) for name, value in fields.items()}
         entry = _Entry({"kind": kind, **fields}, at)
         self._steps.append(entry)
         if len(self._steps) > FIRST_STEPS + LAST_STEPS:
             del self._steps[FIRST_STEPS]
             self.omitted += 1
         return entry
+
+    def _fitted(self, name: str, value: object) -> object:
+        """A field as it is kept: paths short, long texts cut."""
+        if name == "path":
+            return relative(value, self._cwd)
+        return clip(value) if name in ("command", "output", "input", "query", "prompt") else value
 
     def _label(self, label: str) -> None:
         said, self._said = self._said, None

@@ -174,6 +174,8 @@ class ClaudeReader(reader.Reader):
         if event.get("is_error") is True:
             errors = event.get("errors")
             told = "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
+            if told.startswith("["):
+                told = ""  # a note to its makers
             self.failure = text or told or string(event.get("terminal_reason")) or string(event.get("subtype"))
         else:
             self.failure = ""

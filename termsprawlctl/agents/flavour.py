@@ -55,6 +55,7 @@ class Flavour:
     polite: tuple[tuple[str, float], ...] = (("SIGTERM", 2.0), ("SIGTERM", 1.0))
     own_temporary = False  # it leaves things in TMPDIR: give it one that is removed after the run
     unset: tuple[str, ...] = ()  # variables that it must not inherit
+    exits_truly = True  # exit status 0 means that it was not stopped from outside
     same_folder = False  # a session can only be continued in the folder of its first run
     permission = ""  # the setting that lets the CLI do more without asking
     # (pattern in the error or on stderr, error code, what to do); the first that matches.
@@ -117,5 +118,9 @@ class Flavour:
                 "network",
                 "Check the network, then run it again.",
             ),
-            (r"\b5\d\d\b|server error|overloaded|internal", "provider_error", "Try again later, or another model."),
+            (
+                r"\b5\d\d\b|server error|overloaded|high demand|internal",
+                "provider_error",
+                "Try again later, or another model.",
+            ),
         )

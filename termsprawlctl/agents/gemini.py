@@ -6,12 +6,15 @@ are no exit codes of commands, no reasoning, and no word on whether a file was n
 
 from __future__ import annotations
 
+import re
+
 from . import reader
 from .flavour import Flavour, Request
 from .reader import items, mapping, string, whole
 
 SEARCHES = ("grep_search", "search_file_content", "glob", "list_directory", "google_web_search", "web_fetch")
 READS = ("read_file", "read_many_files")
+API_ERROR = re.compile(r"\[API Error: (\{.*\})\]", re.DOTALL)
 EDITS = ("write_file", "replace")
 
 
@@ -23,6 +26,7 @@ class Gemini(Flavour):
     # It ends at once at the first signal and leaves its tools behind.
     polite = (("SIGTERM", 1.0),)
     own_temporary = True
+    exits_truly = False  # 0 at a signal, too
     same_folder = True
     permission = "set tools.allowed in ~/.gemini/settings.json, or start with `-- --approval-mode auto_edit` (or yolo)"
     faults = (
@@ -36,7 +40,7 @@ class Gemini(Flavour):
             "permission_rejected",
             "Trust the folder: start `gemini` there once, or start with `-- --skip-trust`.",
         ),
-        (r"auth method|GEMINI_API_KEY|set an auth", "not_logged_in", login),
+        (r"invalid auth method|please set an auth", "not_logged_in", login),
     )
 
     def command(self, request: Request) -> list[str]:
@@ -136,7 +140,10 @@ class GeminiReader(reader.Reader):
     def _result(self, event: dict) -> None:
         self.ended = True
         if event.get("status") != "success":
-            self.failure = reader.error_text(event.get("error")) or self.last_error or "the CLI reported an error"
+            message = reader.error_text(event.get("error"))
+            inner = API_ERROR.match(message)
+            self.failure = reader.error_text(inner.group(1)) if inner else message
+            self.failure = self.failure or self.last_error or "the CLI reported an error"
         stats = mapping(event.get("stats"))
         for name, ours in (
             ("input_tokens", "input_tokens"),

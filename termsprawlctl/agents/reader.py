@@ -128,5 +128,7 @@ def error_text(error: object) -> str:
     inner = mapping(error)
     for value in (mapping(inner.get("data")).get("message"), inner.get("message"), inner.get("error")):
         if value:
-            return error_text(value)
+            text = error_text(value)
+            code = inner.get("code")
+            return f"{text} ({code})" if whole(code) is not None and str(code) not in text else text
     return string(inner.get("name"))

@@ -79,7 +79,8 @@ def _unfinished(flavour: Flavour, run: Reader, end: Ending, fallback_answer) -> 
         return Verdict(
             COMPLETED, note=f"{flavour.name} printed events of an unknown shape; the answer is from its file"
         )
-    if end.exit_status == 0 and not run.no_answer and run.activity.said_after_everything():
+    trusted = end.exit_status == 0 and flavour.exits_truly
+    if trusted and not run.no_answer and run.activity.said_after_everything():
         return Verdict(COMPLETED, note=f"{flavour.name} ended without its closing event; the answer may be incomplete")
     return _died(flavour, run, end)
 
