@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import counterparts
+from support.tui_endpoint import FakeEndpoint
 
 pytestmark = pytest.mark.counterpart
 
@@ -90,11 +91,26 @@ def inspector(hermetic_env, tmp_path):
     return inspect
 
 
-def test_the_inspector_finds_nothing_to_say_against_the_tools(server, inspector):
-    done = inspector(server, "--method", "tools/list", "--strict")
+@pytest.fixture
+def servers(server, ctl, tmp_path_factory) -> dict[str, tuple[list, int]]:
+    """Every server there is: its command and how many tools it has at least."""
+    endpoint = FakeEndpoint(tmp_path_factory.mktemp("e"))
+    yield {
+        "session": (server, MANY),
+        "tui": ([ctl, "mcp", "tui", "--endpoint", endpoint.path], 2),
+        "agent": ([ctl, "mcp", "agent", "codex"], 1),
+    }
+    endpoint.listener.close()
+
+
+@pytest.mark.parametrize("name", ["session", "tui", "agent"])
+def test_the_inspector_finds_nothing_to_say_against_the_tools(servers, inspector, name):
+    server, count = servers[name]
+    # Everything behind -- is the server's own.
+    done = inspector(["--method", "tools/list", "--strict", "--"], *server)
     assert done.returncode == 0, done.stderr.decode()
-    assert b"warning" not in done.stderr.lower(), done.stderr.decode()
-    assert len(json.loads(done.stdout)["tools"]) >= MANY
+    assert done.stderr == b"", done.stderr.decode()
+    assert len(json.loads(done.stdout)["tools"]) >= count
 
 
 def test_the_inspector_calls_a_tool(server, host, inspector):
