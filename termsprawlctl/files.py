@@ -43,7 +43,7 @@ def read_small(path: str, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
 def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_replace=None) -> None:
     """Replace the file at path in one step: readers see the old or the new bytes, whole.
 
-    `before_replace()` is called at the last moment before that step; what it raises stops
+    Its mode is `mode`, whatever the umask says. `before_replace()` is called at the last moment before that step; what it raises stops
     it. Raises OSError; the old file is then as it was and no temporary file is left.
     """
     directory, name = os.path.split(path)
@@ -51,6 +51,7 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_repla
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:
+            os.fchmod(descriptor, mode)
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
