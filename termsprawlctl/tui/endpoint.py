@@ -66,11 +66,9 @@ def check_path(path: str) -> str:
         raise EndpointError(f"the endpoint path {path} is not absolute.", _REMEDY)
     if os.path.basename(path) != FILE_NAME:
         raise EndpointError(f"the endpoint path {path} does not end in {FILE_NAME}.", _REMEDY)
-    try:
-        real = os.path.realpath(path)
-    except (OSError, ValueError):
-        raise EndpointError("the endpoint path is no path.", _REMEDY) from None
-    if real != path:
+    if "\0" in path:
+        raise EndpointError("the endpoint path holds a NUL byte.", _REMEDY)
+    if os.path.realpath(path) != path:
         raise EndpointError(f"the endpoint path {path} leads through a symlink or is not in its plain form.", _REMEDY)
     directory = os.path.dirname(path)
     _check(directory, "directory", stat.S_ISDIR, "a directory", DIRECTORY_MODE)

@@ -51,6 +51,7 @@ class FakeEndpoint:
         self.listener.settimeout(PATIENCE_S)
         self.requests: list[bytes] = []
         self._threads: list[threading.Thread] = []
+        self._events: list[threading.Event] = []
 
     def write(self, members: object) -> None:
         self.file.write_bytes(members if isinstance(members, bytes) else json.dumps(members).encode())
@@ -78,12 +79,15 @@ class FakeEndpoint:
                     else:
                         chunk.wait(PATIENCE_S)
 
+        self._events += [chunk for chunk in chunks if not isinstance(chunk, bytes)]
         thread = threading.Thread(target=talk, daemon=True)
         thread.start()
         self._threads.append(thread)
 
     def close(self) -> None:
         self.listener.close()
+        for event in self._events:
+            event.set()
         for thread in self._threads:
             thread.join(PATIENCE_S)
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from support.tui_tmux import PATIENCE_S, eventually
 
-SIXTEEN_KIB = 16_384
-
 
 class RunningShare:
     """The process, its output line by line, and what it shares."""
@@ -66,6 +64,8 @@ class RunningShare:
         status = self.process.wait(PATIENCE_S)
         for reader in self._readers:
             reader.join(PATIENCE_S)
+        self.process.stdout.close()
+        self.process.stderr.close()
         text = "".join(self.out + self.err)
         assert self.members["token"] not in text
         assert "Traceback" not in text
@@ -89,7 +89,11 @@ def dial(path: str) -> socket.socket:
     """A connection to the share whose endpoint.json is at `path`."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(PATIENCE_S)
-    sock.connect(os.path.join(os.path.dirname(path), "s"))
+    try:
+        sock.connect(os.path.join(os.path.dirname(path), "s"))
+    except OSError:
+        sock.close()
+        raise
     return sock
 
 

@@ -13,6 +13,7 @@ import sys
 import termios
 import threading
 import time
+from collections import deque
 from pathlib import Path
 
 PATIENCE_S = 20.0  # far more than anything takes, even on a busy machine
@@ -23,6 +24,11 @@ import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
+
+
+def plain_path() -> str:
+    """A PATH whose python3 is the one that runs the tests, no version manager's shim."""
+    return os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])
 
 
 def eventually(what, said: str = ""):
@@ -40,6 +46,7 @@ class Terminal:
     """A process in a pseudo-terminal of its own, as in a terminal window: keys in, screen bytes out."""
 
     def __init__(self, argv: list[str], env: dict, *, rows: int = 24, columns: int = 100) -> None:
+        self._master: int | None
         self._master, slave = pty.openpty()
         self.name = os.ttyname(slave)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -53,7 +60,8 @@ class Terminal:
         )
         os.close(slave)
         self.output = b""
-        threading.Thread(target=self._drain, daemon=True).start()
+        self._reader = threading.Thread(target=self._drain, daemon=True)
+        self._reader.start()
 
     def type(self, keys: bytes) -> None:
         os.write(self._master, keys)
@@ -67,6 +75,10 @@ class Terminal:
             self.process.send_signal(signal.SIGCONT)
             self.process.kill()
         self.process.wait()
+        self._reader.join(PATIENCE_S)
+        if self._master is not None:
+            os.close(self._master)
+            self._master = None
 
     def _drain(self) -> None:
         try:
@@ -85,6 +97,7 @@ class UserTmux:
         self.env.update({"SHELL": "/bin/sh", "PS1": "$ ", "LANG": "C.UTF-8"})
         self._binary = shutil.which("tmux", path=path)
         self._terminals: list[Terminal] = []
+        self.first: Terminal | None = None
 
     def run(self, *command: str, check: bool = True) -> str:
         done = subprocess.run(
@@ -130,3 +143,36 @@ class UserTmux:
         self.run("kill-server", check=False)
         for terminal in self._terminals:
             terminal.close()
+
+
+class Prepared:
+    """User's tmuxes with the sessions one and two and a client on one, made ahead of the tests that take them.
+
+    Attaching counts as an input of the user: a client that was attached a while ago is quiet already.
+    """
+
+    AHEAD = 4
+
+    def __init__(self, make_folder, path: str) -> None:
+        self._make_folder = make_folder
+        self._path = path
+        self._ready: deque[UserTmux] = deque()
+        self._made: list[UserTmux] = []
+
+    def take(self) -> UserTmux:
+        """A server of one's own, with its client in `first`."""
+        while len(self._ready) < self.AHEAD:
+            self._ready.append(self._make())
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        for server in self._made:
+            server.close()
+
+    def _make(self) -> UserTmux:
+        server = UserTmux(self._make_folder("x"), self._path)
+        self._made.append(server)
+        server.new_session("one")
+        server.new_session("two")
+        server.first = server.attach("one")
+        return server

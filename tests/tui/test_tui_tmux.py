@@ -1,0 +1,376 @@
+"""A share of a real tmux client, attached through a pseudo-terminal and driven by keystrokes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.command import run
+from support.tui_share import RunningShare, ask, select_request
+from support.tui_tmux import PATIENCE_S, PREFIX, Prepared, eventually, plain_path
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    servers = Prepared(tmp_path_factory.mktemp, plain_path())
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
+def tmux(prepared):
+    server = prepared.take()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def client(tmux):
+    """The client on session one; nothing was typed into it for a while."""
+    return tmux.first
+
+
+@pytest.fixture
+def start(ctl, tmux):
+    """Start `tui share` with more words; all are ended with the test."""
+    shares = []
+
+    def start(*words: str, **environment) -> RunningShare:
+        argv = [ctl, "tui", "share", "--socket-path", tmux.socket, *words]
+        shares.append(RunningShare(argv, {**tmux.env, **environment}))
+        return shares[-1]
+
+    yield start
+    for share in shares:
+        share.stop(signal.SIGKILL)
+
+
+@pytest.fixture
+def ids(ctl, tmux):
+    """Session name to public id, as `tui sessions` prints them."""
+
+    def ids() -> dict[str, str]:
+        done = run([ctl, "tui", "sessions", "--socket-path", tmux.socket], tmux.env)
+        assert (done.status, done.err) == (0, b"")
+        return {name: key for key, name in (row.split("\t") for row in done.out.decode().splitlines())}
+
+    return ids
+
+
+def test_the_view_is_the_clients_session_and_selecting_switches_exactly_that_client(tmux, client, start, ids):
+    other = tmux.attach("one")
+    share = start("--client", client.name)
+    assert share.context()["route"] == "session"
+    assert share.quiet_context()["sessionId"] == ids()["one"]
+    answer = share.select(ids()["two"])
+    assert answer["status"] == "applied"
+    assert answer["context"]["sessionId"] == ids()["two"]
+    assert (tmux.session_of(client), tmux.session_of(other)) == ("two", "one")
+
+
+def test_a_repeated_request_gets_the_first_answer_and_switches_nothing(tmux, client, start, ids):
+    share = start()
+    request = select_request(share.quiet_context(), ids()["two"])
+    first = ask(share.path, request)
+    tmux.run("switch-client", "-c", client.name, "-t", "=one")
+    assert ask(share.path, request) == first
+    assert tmux.session_of(client) == "one"
+
+
+def test_a_session_that_does_not_exist_is_unavailable(tmux, client, start, ids):
+    share = start()
+    gone = ids()["two"]
+    tmux.run("kill-session", "-t", "=two")
+    context = share.quiet_context()
+    for session_id in (gone, "ses_nothing"):
+        assert share.select(session_id, context=context) == {"status": "rejected", "code": "target_unavailable"}
+    assert tmux.session_of(client) == "one"
+
+
+def test_session_ids_of_another_server_start_never_meet(tmux, client, ids):
+    """Every tmux counts its sessions from $0."""
+    before = ids()
+    tmux.run("kill-server")
+    client.process.wait()
+    tmux.new_session("one")
+    assert set(ids().values()).isdisjoint(before.values())
+
+
+def test_sessions_are_listed_as_json_too(ctl, tmux, ids):
+    done = run([ctl, "tui", "sessions", "--json", "--socket-path", tmux.socket], tmux.env)
+    assert {row["name"]: row["sessionId"] for row in json.loads(done.out)} == ids()
+
+
+@pytest.mark.parametrize("moves", [b"c", b"%"], ids=["new window", "new pane"])
+def test_a_context_is_stale_after_the_user_moved_on(client, start, ids, moves):
+    share = start()
+    seen = share.quiet_context()
+    client.type(PREFIX + moves)
+    share.quiet_context()
+    assert share.select(ids()["two"], context=seen) == {"status": "rejected", "code": "stale_revision"}
+
+
+def test_a_context_is_stale_after_a_script_moved_the_client_there_and_back(tmux, client, start, ids):
+    """No key was pressed: only tmux's own events tell."""
+    share = start()
+    seen = share.quiet_context()
+    for name in ("two", "one"):
+        tmux.run("switch-client", "-c", client.name, "-t", f"={name}")
+    again = share.quiet_context()
+    assert again["sessionId"] == seen["sessionId"]
+    assert again["revision"] > seen["revision"]
+    assert share.select(ids()["two"], context=seen)["code"] == "stale_revision"
+
+
+def test_the_user_is_left_alone_while_typing(tmux, client, start, ids):
+    share = start()
+    share.quiet_context()
+    client.type(b"x")
+    eventually(lambda: share.context()["blocked"])
+    assert share.select(ids()["two"]) == {"status": "rejected", "code": "user_active"}
+    share.quiet_context()
+    assert share.select(ids()["two"])["status"] == "applied"
+
+
+def test_a_key_is_followed_by_at_least_a_second_and_a_half_of_rest(client, start):
+    """Only whole seconds can be had from tmux: whatever fraction the key came at, it has to be rounded for the user."""
+    share = start()
+    share.quiet_context()
+    for _ in range(2):
+        typed_s = time.monotonic()
+        client.type(b"x")
+        eventually(lambda: share.context()["blocked"])
+        share.quiet_context()
+        assert time.monotonic() - typed_s >= 1.5
+
+
+def test_keys_in_another_client_block_nothing(tmux, client, start, ids):
+    other = tmux.attach("two")
+    share = start("--client", client.name)
+    seen = share.quiet_context()
+    other.type(b"x")
+    eventually(lambda: "x" in tmux.screen("=two:"))
+    assert share.context() == seen
+
+
+def test_it_stays_blocked_for_as_long_as_the_user_is_in_the_middle_of_something(tmux, client, start):
+    """One client and one share each, all at the same time: the waiting is the same for all."""
+    begin_and_end = {
+        "prefix key": (b"", b"\x1b"),
+        "copy mode": (b"[", b"q"),
+        "choose-tree": (b"s", b"q"),
+        "command prompt": (b":", b"\x1b"),
+        "confirmation": (b"x", b"n"),
+        "menu": (b"<", b"q"),
+    }
+    shares = {}
+    for what in begin_and_end:
+        # Sessions of their own: the mode of a pane is shared by all who look at it.
+        tmux.new_session(what)
+        terminal = tmux.attach(what)
+        shares[what] = (terminal, start("--client", terminal.name))
+    for terminal, share in shares.values():
+        share.quiet_context()
+        assert terminal.process.poll() is None
+    for what, (terminal, share) in shares.items():
+        terminal.type(PREFIX + begin_and_end[what][0])
+        eventually(lambda share=share: share.context()["blocked"], what)
+    # Well after the pause that any key is followed by.
+    pressed_s = max(int(second) for second in tmux.clients("#{client_activity}"))
+    eventually(lambda: time.time() > pressed_s + 3)
+    refused = {what: share.select("ses_any").get("code") for what, (_, share) in shares.items()}
+    assert refused == dict.fromkeys(shares, "user_active")
+    for what, (terminal, _) in shares.items():
+        terminal.type(begin_and_end[what][1])
+    for _, share in shares.values():
+        share.quiet_context()
+
+
+def test_a_popup_blocks_until_it_is_closed(tmux, client, start):
+    share = start()
+    share.quiet_context()
+    # The command ends with its popup.
+    argv = ["tmux", "-S", tmux.socket, "display-popup", "-c", client.name, "-E", "sleep 60"]
+    with subprocess.Popen(argv, env=tmux.env, stdin=subprocess.DEVNULL):
+        eventually(lambda: share.context()["blocked"])
+        tmux.run("display-popup", "-c", client.name, "-C")
+    share.quiet_context()
+
+
+def test_asking_for_prompts_and_menus_shows_nothing_to_the_user(tmux, client, start):
+    """The questions are made to be refused; a refusal must not appear anywhere."""
+    share = start()
+    share.quiet_context()
+    before = client.output
+    for _ in range(20):
+        share.context()
+    assert client.output == before
+    assert tmux.run("list-buffers", check=False) == ""
+
+
+def test_a_suspended_client_is_not_ready(tmux, client, start, ids):
+    share = start()
+    share.quiet_context()
+    tmux.run("suspend-client", "-t", client.name)
+    eventually(lambda: not share.context()["ready"])
+    assert share.select(ids()["two"]) == {"status": "rejected", "code": "not_ready"}
+    client.process.send_signal(signal.SIGCONT)
+    eventually(lambda: share.context()["ready"])
+
+
+def test_the_watcher_changes_no_window_size_and_no_option(tmux, client, start):
+    bigger = tmux.attach("one", rows=40, columns=140)
+    bigger.type(b"x")
+    eventually(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{window_width}") == "140")
+    options = [tmux.run("show-options", *scope) for scope in (["-g"], ["-s"], ["-gw"], ["-t", "=one:"])]
+    hooks = tmux.run("show-hooks", "-g")
+    share = start("--client", client.name)
+    share.quiet_context()
+    assert tmux.run("display-message", "-p", "-t", "=one:", "#{window_width}") == "140"
+    share.stop()
+    assert [tmux.run("show-options", *scope) for scope in (["-g"], ["-s"], ["-gw"], ["-t", "=one:"])] == options
+    assert tmux.run("show-hooks", "-g") == hooks
+    assert tmux.run("display-message", "-p", "-t", "=one:", "#{window_width}") == "140"
+
+
+def test_the_watcher_goes_where_the_client_goes_and_keeps_no_session_open(tmux, client, start, ids):
+    tmux.run("set-option", "-g", "destroy-unattached", "off")
+    share = start()
+    share.quiet_context()
+    share.select(ids()["two"])
+    eventually(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{session_attached}") == "0")
+    assert tmux.session_of(client) == "two"
+
+
+def test_a_watcher_that_is_thrown_out_comes_back(tmux, client, start, ids):
+    share = start()
+    share.quiet_context()
+    for name in tmux.clients():
+        if name != client.name:
+            tmux.run("detach-client", "-t", name)
+    seen = share.quiet_context()
+    assert seen["ready"]
+    assert share.select(ids()["two"])["status"] == "applied"
+    assert tmux.session_of(client) == "two"
+
+
+def test_idle_it_needs_no_time_at_all(client, start):
+    share = start()
+    share.quiet_context()
+
+    def spent() -> int:
+        fields = Path(f"/proc/{share.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+    if not os.path.exists("/proc/self/stat"):
+        pytest.skip("needs /proc")
+    before = spent()
+    time.sleep(1.5)  # what is measured is the time itself
+    assert spent() - before <= 1, "1% of a core"
+
+
+def test_two_shares_at_once_never_mix(tmux, client, start, ids):
+    other = tmux.attach("one")
+    first, second = start("--client", client.name), start("--client", other.name)
+    assert first.members["instanceId"] != second.members["instanceId"]
+    context = first.quiet_context()
+    second.quiet_context()
+    assert ask(second.path, select_request(context, ids()["two"]))["code"] == "stale_target"
+    assert ask(second.path, {"operation": "get_view_context"}, token=first.members["token"])["code"] == "unauthorized"
+    assert first.select(ids()["two"])["status"] == "applied"
+    assert (tmux.session_of(client), tmux.session_of(other)) == ("two", "one")
+    first.stop()
+    assert second.context()["ready"]
+
+
+def test_with_two_clients_and_none_named_it_lists_them_and_shares_nothing(ctl, tmux, client):
+    other = tmux.attach("two")
+    done = run([ctl, "tui", "share", "--socket-path", tmux.socket], tmux.env)
+    assert done.status == 2
+    assert done.out == b""
+    assert client.name.encode() in done.err
+    assert other.name.encode() in done.err
+    assert done.err.count(b"\n") == 1
+
+
+def test_without_a_client_without_a_server_and_with_a_wrong_name_it_says_so(ctl, tmux):
+    share = [ctl, "tui", "share"]
+    tmux.run("detach-client", "-s", "=one")
+    tmux.first.process.wait(PATIENCE_S)
+    for argv in (
+        [*share, "--socket-path", tmux.socket],
+        [*share, "--socket-path", tmux.socket, "--client", "/dev/pts/none"],
+        [*share, "--socket-path", tmux.socket + ".none"],
+        [*share, "--server-name", "none"],
+        [*share, "--socket-path", "a", "--server-name", "b"],
+        [ctl, "tui", "sessions", "--socket-path", tmux.socket + ".none"],
+    ):
+        done = run(argv, tmux.env)
+        assert (done.status, done.out) == (2, b""), argv
+        assert done.err
+    assert [name for name in os.listdir(tmux.env["TMPDIR"]) if name.startswith("termsprawl-tui")] == []
+
+
+def test_without_tmux_it_says_so(ctl, tmp_path, hermetic_env):
+    python = os.path.dirname(os.path.realpath(sys.executable))
+    env = {"PATH": f"{python}:/nowhere", "TMPDIR": str(tmp_path)}
+    done = run(["/bin/sh", "-c", f'PATH={python}; exec python3 -ISB "$0" tui share', ctl], env)
+    assert done.status == 2
+    assert b"tmux is not installed" in done.err
+
+
+def test_a_long_tmpdir_is_refused_and_a_shorter_one_named_as_the_remedy(ctl, tmux, client, tmp_path):
+    folder = tmp_path / ("x" * 80)
+    folder.mkdir()
+    done = run([ctl, "tui", "share", "--socket-path", tmux.socket], {**tmux.env, "TMPDIR": str(folder)})
+    assert done.status == 2
+    assert b"TMPDIR" in done.err
+    assert list(folder.iterdir()) == []
+
+
+def test_a_stuck_tmux_is_reported_as_disconnected_and_recovers(tmux, client, start, ids):
+    share = start()
+    before = share.quiet_context()
+    server = tmux.pid()
+    os.kill(server, signal.SIGSTOP)
+    try:
+        seen = share.context()
+        assert (seen["ready"], seen["blocked"]) == (False, True)
+        assert share.select(before["sessionId"], context=seen)["code"] == "not_ready"
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert share.quiet_context()["ready"]
+    assert share.select(ids()["two"])["status"] == "applied"
+
+
+def test_context_and_select_from_a_shell(ctl, tmux, client, start, ids):
+    share = start()
+    share.quiet_context()
+    done = run([ctl, "tui", "context", "--endpoint", share.path], tmux.env)
+    assert done.status == 0
+    assert json.loads(done.out)["context"]["sessionId"] == ids()["one"]
+    done = run([ctl, "tui", "select", ids()["two"], "--endpoint", share.path], tmux.env)
+    answer = json.loads(done.out)
+    assert (done.status, answer["status"]) == (0, "applied")
+    assert answer["requestId"].encode() in done.err
+    assert tmux.session_of(client) == "two"
+    done = run([ctl, "tui", "select", "ses_nothing", "--endpoint", share.path], tmux.env)
+    assert (done.status, json.loads(done.out)["code"]) == (1, "target_unavailable")
+    for argv in (["select", "two", "--endpoint", share.path], ["context", "--endpoint", share.path + "x"], ["context"]):
+        done = run([ctl, "tui", *argv], tmux.env)
+        assert (done.status, done.out) == (2, b"")
+
+
+def test_each_request_is_shown_as_it_comes(client, start, ids):
+    share = start()
+    revision = share.quiet_context()["revision"]
+    share.select(ids()["two"], context={**share.members, "revision": revision + 7})
+    expected = f"select_session {ids()['two']} from revision {revision + 7}: rejected, stale_revision\n"
+    eventually(lambda: expected in share.out)
+    assert any(line.startswith(f"get_view_context: context, revision {revision}, ses_") for line in share.out)
