@@ -3,11 +3,13 @@
     <root>/agent-tools/{endpoint.json,server.lock,preferences.json}
     <root>/agent-tools/sessions/<nodeId>.json     nodeId, projectId, token, status
     <root>/agent-tools/launch/<nodeId>/           what a node was started with
+    <root>/agent-tools/tasks/<taskId>.json        what agents asked of each other
     <root>/tmux-sockets/termsprawl                the tmux socket
     <root>/tmux.conf
 
 Only the embedded host: `agent-tools/host.flock`, `agent-tools/guides/`,
-`agent-tools/projects/<projectId>.json`, `host.log`, and
+`agent-tools/projects/<projectId>.json`, `host.log`, `audit/` (what happened), `run/`
+(pipes of terminals' output and scripts of commands that run), and
 `tmux-sockets/termsprawl.path`, one line that names the real socket where the
 usual path would be too long for the system.
 """
@@ -36,12 +38,15 @@ class DataPaths:
         self.preferences = os.path.join(self.agent_tools, "preferences.json")
         self.sessions = os.path.join(self.agent_tools, "sessions")
         self.projects = os.path.join(self.agent_tools, "projects")
+        self.tasks = os.path.join(self.agent_tools, "tasks")
         self.launch = os.path.join(self.agent_tools, "launch")
         self.guides = os.path.join(self.agent_tools, "guides")
         self.tmux_sockets = os.path.join(self.root, "tmux-sockets")
         self.tmux_socket_pointer = os.path.join(self.tmux_sockets, "termsprawl.path")
         self.tmux_conf = os.path.join(self.root, "tmux.conf")
         self.log = os.path.join(self.root, "host.log")
+        self.run = os.path.join(self.root, "run")
+        self.audit = os.path.join(self.root, "audit")
 
     def session(self, node_id: str) -> str:
         """The session file of a node."""

@@ -16,6 +16,7 @@ examples:
   termsprawlctl host status
   termsprawlctl host stop                terminals keep running; start finds them again
   termsprawlctl host stop --kill-sessions
+  termsprawlctl host link n-1 n-2        n-1 may send work to n-2 from now on
 
 The data directory is --data, else TERMSPRAWL_DATA, else $XDG_STATE_HOME/termsprawlctl
 (~/.local/state/termsprawlctl). The project is the current directory unless --project
@@ -25,7 +26,7 @@ names another one; its canvas is kept in .termsprawl/project.json there.
 
 def configure(parser) -> None:
     parser.epilog = EPILOG
-    commands = parser.add_subparsers(dest="action", metavar="run|start|status|stop", required=True)
+    commands = parser.add_subparsers(dest="action", metavar="run|start|status|stop|link|unlink|links", required=True)
 
     def add(name: str, text: str):
         one = commands.add_parser(name, help=text, description=text[:1].upper() + text[1:] + ".", epilog=EPILOG)
@@ -41,6 +42,15 @@ def configure(parser) -> None:
     status_parser.add_argument("--json", action="store_true", help="print JSON")
     stop_parser = add("stop", "stop the host")
     stop_parser.add_argument("--kill-sessions", action="store_true", help="end all its terminals, too")
+    for name, text in (
+        ("link", "let one agent or terminal send work to another"),
+        ("unlink", "take a link away again"),
+    ):
+        link_parser = add(name, text)
+        link_parser.add_argument("sender", metavar="FROM", help="id of the node that may send, as in host status")
+        link_parser.add_argument("recipient", metavar="TO", help="id of the node that gets the work")
+    links_parser = add("links", "list the links of all projects")
+    links_parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args) -> int:
@@ -49,7 +59,16 @@ def run(args) -> int:
     if args.data == "":
         raise UsageError("--data needs a directory.")
     paths = DataPaths(args.data or default_data_directory(os.environ))
-    return {"run": _run, "start": _start, "status": _status, "stop": _stop}[args.action](paths, args)
+    actions = {
+        "run": _run,
+        "start": _start,
+        "status": _status,
+        "stop": _stop,
+        "link": _link,
+        "unlink": _unlink,
+        "links": _links,
+    }
+    return actions[args.action](paths, args)
 
 
 def _run(paths: DataPaths, args) -> int:
@@ -107,6 +126,36 @@ def _stop(paths: DataPaths, args) -> int:
         "termsprawlctl: the host has stopped." if was_running else f"termsprawlctl: no host runs on {paths.root}."
     )
     return OK
+
+
+def _link(paths: DataPaths, args) -> int:
+    from ..host.links import link
+
+    link(paths, args.sender, args.recipient)
+    console.err(f"termsprawlctl: {args.sender} may send work to {args.recipient}.")
+    return OK
+
+
+def _unlink(paths: DataPaths, args) -> int:
+    from ..host.links import unlink
+
+    unlink(paths, args.sender, args.recipient)
+    console.err(f"termsprawlctl: {args.sender} may no longer send work to {args.recipient}.")
+    return OK
+
+
+def _links(paths: DataPaths, args) -> int:
+    from ..host.links import listing
+
+    found = listing(paths)
+    console.out(jsontext.pretty(found) + "\n" if args.json else "".join(map(_describe_link, found)))
+    return OK
+
+
+def _describe_link(link: dict) -> str:
+    notes = [] if link["enabled"] else ["disabled"]
+    notes += [f"{node} is gone" for node in link["gone"]]
+    return f"{link['from']} -> {link['to']}  {link['folder']}" + (f"  ({', '.join(notes)})" if notes else "") + "\n"
 
 
 def _describe(state: dict) -> str:

@@ -28,6 +28,7 @@ from .ordering import Turns
 from .projects import ProjectStore
 from .server import Server
 from .sessions import SessionStore
+from .tasks import TaskStore
 
 QUEUE_WAIT_S = 15.0  # the contract's: an operation that waited longer is dropped
 # Calls that run when a signal comes may finish, but a stop must not hang on them.
@@ -44,6 +45,7 @@ class Host:
         self.instance_id = str(uuid.uuid4())
         self.sessions = SessionStore(paths)
         self.projects = ProjectStore(paths)
+        self.tasks = TaskStore(paths.tasks)
         self.turns = Turns(QUEUE_WAIT_S)
         self.operations = tuple(HANDLERS)
         self.program = program_file()
@@ -103,6 +105,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
     lock.acquire()
     try:
         _write_static_files(host)
+        host.tasks.recover()
         server = Server(host)
         listener = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         listener.start()

@@ -83,10 +83,18 @@ class Terminals:
             text = self._capture(node_id, HISTORY_LINES)
         return text[-max_chars:] if max_chars else ""
 
-    def submit(self, node_id: str, command: str) -> None:
+    def describe(self, node_id: str, template: str) -> str:
+        """A tmux format, expanded for the node's pane."""
+        try:
+            return self._tmux.display(exact_pane(tmux_session(node_id)), template)
+        except TmuxError:
+            raise self._ended(node_id) from None
+
+    def submit(self, node_id: str, command: str, pause_s: float = 0.0) -> None:
         """Type a command as one paste, so that tabs and newlines in it stay text, then press Enter."""
         pane = self._pane(node_id)
         self._paste(pane, command, "-p")
+        time.sleep(pause_s)
         self._tmux.run("send-keys", "-t", pane, "Enter")
 
     def type(self, node_id: str, text: str) -> None:
@@ -120,11 +128,7 @@ class Terminals:
 
     def _pane(self, node_id: str) -> str:
         """The id of the node's pane, which is out of copy mode afterwards."""
-        try:
-            answer = self._tmux.display(exact_pane(tmux_session(node_id)), "#{pane_id} #{pane_in_mode}")
-        except TmuxError:
-            raise self._ended(node_id) from None
-        pane, _, modes = answer.partition(" ")
+        pane, _, modes = self.describe(node_id, "#{pane_id} #{pane_in_mode}").partition(" ")
         if modes not in ("", "0"):
             # In copy mode keys are commands of that mode, not input of the program.
             self._tmux.run("send-keys", "-t", pane, "-X", "cancel")

@@ -46,6 +46,12 @@ def is_agent(host, node_id: str) -> bool:
     )
 
 
+def is_verified_agent(session) -> bool:
+    """Whether an agent runs there that its own help proved to be one, so that no shell reads what is typed."""
+    adapter = str(session.status.get("adapter", ""))
+    return adapter.endswith(("-mcp", "-cli")) and adapter != CLI_STATUS["adapter"]
+
+
 def terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
     """The id of a terminal of this project. Raises ToolRefusal."""
     node_id = args["nodeId"]

@@ -1,0 +1,118 @@
+"""Work that agents give to each other."""
+
+from __future__ import annotations
+
+from .. import canvas, delivery, links, messages, project_file, tasks
+from ..projects import operator_node
+from .nodes import ToolRefusal, is_verified_agent
+
+_ENDED = "The recipient's terminal has ended. The work may have been done in part."
+
+
+def agent_cards(host, caller, _args) -> dict:
+    """The caller's view of the agents of its project.
+
+    Shells are agents for those alone whom a link joins with them: with that the user said
+    that somebody acts as an agent there.
+    """
+    folder = host.projects.folder(caller.project_id)
+    document, enabled, alive = project_file.load(folder), links.enabled(folder), host.terminals.alive()
+    cards = []
+    for other in _others(host, caller):
+        kind = str(other.status.get("adapter", "")).rpartition("-")[0] or "unknown"
+        pair = (caller.node_id, other.node_id)
+        if kind == "shell" and pair not in enabled and pair[::-1] not in enabled:
+            continue
+        node = canvas.find(document, other.node_id)
+        cards.append(
+            {
+                "nodeId": other.node_id,
+                "title": canvas.title(node),
+                "kind": kind,
+                "state": other.status.get("state"),
+                "running": alive.get(other.node_id) == caller.project_id,
+                "linkEnabled": pair in enabled,
+            }
+        )
+    return {"nodeId": caller.node_id, "agents": cards}
+
+
+def agent_send(host, caller, args) -> dict:
+    recipient, message_id, text = args["nodeId"], args["messageId"], args["text"]
+    messages.check_message_id(message_id)
+    messages.check_text(text)
+    known = host.tasks.repeated(caller.project_id, caller.node_id, recipient, message_id, text)
+    if known is not None:
+        return _view(known, caller)
+    other = _recipient(host, caller, recipient)
+    task = host.tasks.create(caller.project_id, caller.node_id, recipient, message_id, text)
+    try:
+        delivery.deliver(host.terminals, recipient, task, is_agent=is_verified_agent(other))
+    except BaseException:
+        host.tasks.fail(task, "It could not be delivered, or only in part.")
+        raise
+    return _view(task, caller)
+
+
+def agent_task(host, caller, args) -> dict:
+    task = _task(host, caller, args["taskId"])
+    if task.state == tasks.SUBMITTED and host.terminals.project_of(task.recipient) != task.project_id:
+        host.tasks.fail(task, _ENDED)
+    return _view(task, caller)
+
+
+def agent_reply(host, caller, args) -> dict:
+    task = _task(host, caller, args["taskId"])
+    if task.recipient != caller.node_id:
+        raise ToolRefusal(f"Task {task.task_id} was not sent to you.", "Only its recipient can answer it.")
+    messages.check_text(args["text"])
+    host.tasks.answer(task, args.get("state", tasks.COMPLETED), args["text"])
+    return _view(task, caller)
+
+
+def _others(host, caller) -> list:
+    """The sessions of the other nodes of the caller's project; a person is no node."""
+    person = operator_node(caller.project_id)
+    return [
+        other
+        for other in host.sessions.all()
+        if other.project_id == caller.project_id and other.node_id not in (person, caller.node_id)
+    ]
+
+
+def _recipient(host, caller, node_id: str):
+    """The session of a node that the caller may send work to. Raises ToolRefusal."""
+    found = [other for other in _others(host, caller) if other.node_id == node_id]
+    if not found:
+        raise ToolRefusal(f"Unknown agent: {node_id}.", "agent_cards lists the agents.")
+    if (caller.node_id, node_id) not in links.enabled(host.projects.folder(caller.project_id)):
+        raise ToolRefusal(f"No enabled link leads from you to {node_id}.", "Only the user can make one: ask.")
+    if host.terminals.project_of(node_id) != caller.project_id:
+        raise ToolRefusal(f"The terminal of {node_id} has ended.", "agent_cards tells which agents are running.")
+    return found[0]
+
+
+def _task(host, caller, task_id: str) -> tasks.Task:
+    """A task that the caller sent or received; another's is as unknown as none."""
+    task = host.tasks.get(task_id)
+    if task is None or task.project_id != caller.project_id or caller.node_id not in (task.sender, task.recipient):
+        raise ToolRefusal(f"Unknown task: {task_id}.", "Finished tasks are kept for 7 days.")
+    return task
+
+
+def _view(task: tasks.Task, caller) -> dict:
+    """What the sender or the recipient sees: the text only the recipient, the sender has it."""
+    view = {
+        "taskId": task.task_id,
+        "messageId": task.message_id,
+        "fromNodeId": task.sender,
+        "toNodeId": task.recipient,
+        "state": task.state,
+    }
+    if caller.node_id == task.recipient:
+        view["text"] = task.text
+    if task.reply is not None:
+        view["reply"] = task.reply
+    if task.reason is not None:
+        view["reason"] = task.reason
+    return view

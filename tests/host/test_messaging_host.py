@@ -1,0 +1,269 @@
+"""Agents that give each other work on a running host, through real terminals."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+HOSTILE = "$(touch {0}/a) `touch {0}/b` '; touch {0}/c; '\n!!\n\ttouch {0}/d\n; touch {0}/e"
+
+
+class Pair:
+    """Two terminals of one host, `a` linked to `b`, and calls in their names."""
+
+    def __init__(self, host) -> None:
+        self.host = host
+        self.a = host.value("terminal_open", title="Asker")["nodeId"]
+        self.b = host.value("terminal_open", title="Worker")["nodeId"]
+        assert self.link("link", self.a, self.b).returncode == 0
+
+    def link(self, *words: str):
+        return self.host.run("host", *words, "--data", str(self.host.data))
+
+    def session(self, node: str) -> str:
+        return str(self.host.data / "agent-tools" / "sessions" / f"{node}.json")
+
+    def call(self, node: str, operation: str, **args) -> dict:
+        return self.host.call(operation, session=self.session(node), **args)
+
+    def value(self, node: str, operation: str, **args) -> dict:
+        return self.host.value(operation, session=self.session(node), **args)
+
+    def error(self, node: str, operation: str, **args) -> str:
+        return self.call(node, operation, **args)["error"]
+
+    def send(self, text: str, message_id: str) -> dict:
+        return self.value(self.a, "agent_send", nodeId=self.b, text=text, messageId=message_id)
+
+    def shell(self, node: str, command: str) -> None:
+        self.host.value("terminal_submit", nodeId=node, command=command)
+
+
+@pytest.fixture
+def pair(host) -> Pair:
+    return Pair(host)
+
+
+def test_two_shells_acting_as_agents_exchange_a_task_and_a_reply(pair):
+    host = pair.host
+    ctl = '"$TERMSPRAWL_CTL" call'
+    pair.shell(pair.a, f"{ctl} agent_send nodeId={pair.b} messageId=m1 text='count the files, please' --field value")
+    output = host.wait_for_text(pair.a, '"submitted"')
+    task_id = re.search(r'"taskId": ?"([0-9a-f-]{36})"', output).group(1)
+    shown = host.wait_for_text(pair.b, "count the files, please")
+    assert f"termsprawl task {task_id} from the agent {pair.a}" in shown
+    pair.shell(pair.b, f'{ctl} agent_reply taskId={task_id} text="there are $((40+2)) files" --field ok')
+    host.wait_for_text(pair.b, "\ntrue\n")
+    pair.shell(pair.a, f"clear; {ctl} agent_task taskId={task_id} --field value.reply")
+    host.wait_for_text(pair.a, "there are 42 files")
+    task = pair.value(pair.a, "agent_task", taskId=task_id)
+    assert task == {
+        "taskId": task_id,
+        "messageId": "m1",
+        "fromNodeId": pair.a,
+        "toNodeId": pair.b,
+        "state": "completed",
+        "reply": "there are 42 files",
+    }
+    assert pair.value(pair.b, "agent_task", taskId=task_id)["text"] == "count the files, please"
+
+
+def test_a_restart_in_the_middle_fails_the_task_and_sends_nothing_again(pair):
+    host = pair.host
+    task = pair.send("slow-work", "m1")
+    host.wait_for_text(pair.b, "slow-work")
+    shown = host.value("terminal_read", nodeId=pair.b)["output"]
+    host.stop()
+    stored = json.loads((host.data / "agent-tools" / "tasks" / f"{task['taskId']}.json").read_text())
+    assert stored["state"] == "submitted"
+    host.start()
+    failed = pair.value(pair.a, "agent_task", taskId=task["taskId"])
+    assert failed["state"] == "failed"
+    assert "The work was not sent again" in failed["reason"]
+    assert pair.error(pair.b, "agent_reply", taskId=task["taskId"], text="done").startswith(
+        f"Task {task['taskId']} is over, failed. The host was restarted"
+    )
+    assert pair.send("slow-work", "m1") == failed
+    assert host.value("terminal_read", nodeId=pair.b)["output"] == shown
+    again = pair.send("slow-work", "m2")
+    assert again["state"] == "submitted"
+    assert pair.value(pair.b, "agent_reply", taskId=again["taskId"], text="no", state="failed")["state"] == "failed"
+
+
+def test_the_same_message_twice_is_typed_once(pair):
+    task = pair.send("only-once", "m1")
+    assert pair.send("only-once", "m1") == task
+    pair.host.wait_for_text(pair.b, "only-once")
+    assert pair.host.value("terminal_read", nodeId=pair.b)["output"].count("only-once") == 1
+    assert "was used for another task" in pair.error(
+        pair.a, "agent_send", nodeId=pair.b, text="something else", messageId="m1"
+    )
+    assert f"{pair.b} has a pending task already" in pair.error(
+        pair.a, "agent_send", nodeId=pair.b, text="more", messageId="m2"
+    )
+    assert len(list((pair.host.data / "agent-tools" / "tasks").iterdir())) == 1
+
+
+def test_only_the_recipient_answers_and_only_those_two_know_of_a_task(pair, tmp_path):
+    task_id = pair.send("x", "m1")["taskId"]
+    assert "was not sent to you" in pair.error(pair.a, "agent_reply", taskId=task_id, text="me")
+    third = pair.host.value("terminal_open")["nodeId"]
+    for operation, args in (("agent_task", {}), ("agent_reply", {"text": "x"})):
+        assert pair.error(third, operation, taskId=task_id, **args).startswith(f"Unknown task: {task_id}")
+        assert pair.error(pair.b, operation, taskId="../../server.lock", **args).startswith("Unknown task: ../..")
+    assert "control character U+001B" in pair.error(pair.b, "agent_reply", taskId=task_id, text="\x1b[2J")
+    assert pair.value(pair.b, "agent_reply", taskId=task_id, text="fine")["state"] == "completed"
+    assert "is over, completed." in pair.error(pair.b, "agent_reply", taskId=task_id, text="fine")
+
+
+def test_work_goes_along_enabled_links_only(pair, tmp_path):
+    host, args = pair.host, {"text": "x", "messageId": "m1"}
+    assert "No enabled link leads from you" in pair.error(pair.b, "agent_send", nodeId=pair.a, **args)
+    assert "No enabled link leads from you" in host.call("agent_send", nodeId=pair.b, **args)["error"]
+    for stranger in ("zz", pair.a, f"cli-{pair.a[2:]}"):
+        assert pair.error(pair.a, "agent_send", nodeId=stranger, **args).startswith(f"Unknown agent: {stranger}")
+    (file,) = (host.project / ".termsprawl" / "links").iterdir()
+    for content in ('{"from": "%s", "to": "%s", "enabled": false}', '{"from": "%s", "to": "%s"}', '["%s", "%s"]', "{"):
+        file.write_text(content % (pair.a, pair.b) if "%" in content else content)
+        assert "No enabled link" in pair.error(pair.a, "agent_send", nodeId=pair.b, **args)
+    file.unlink()
+    foreign = tmp_path / "other"
+    foreign.mkdir()
+    other_node = host.value("terminal_open", session=host.start(foreign))["nodeId"]
+    done = pair.link("link", pair.a, other_node)
+    assert done.returncode == 1
+    assert b"belong to different projects" in done.stderr
+    assert list((host.data / "agent-tools" / "tasks").iterdir()) == []
+
+
+def test_a_recipient_that_has_ended_gets_no_work_and_loses_what_it_had(pair):
+    host = pair.host
+    task_id = pair.send("x", "m1")["taskId"]
+    host.tmux("kill-session", "-t", f"=ts-{pair.b}")
+    task = pair.value(pair.a, "agent_task", taskId=task_id)
+    assert (task["state"], "has ended" in task["reason"]) == ("failed", True)
+    error = pair.error(pair.a, "agent_send", nodeId=pair.b, text="x", messageId="m2")
+    assert error.startswith(f"The terminal of {pair.b} has ended")
+
+
+def test_cards_tell_whom_work_can_be_sent_to(pair):
+    plain = pair.host.value("terminal_open")["nodeId"]
+    card = {"title": "Worker", "kind": "shell", "state": "cli-fallback", "running": True}
+    assert pair.value(pair.a, "agent_cards") == {
+        "nodeId": pair.a,
+        "agents": [{"nodeId": pair.b, **card, "linkEnabled": True}],
+    }
+    (back,) = pair.value(pair.b, "agent_cards")["agents"]
+    assert back == {"nodeId": pair.a, **card, "title": "Asker", "linkEnabled": False}
+    assert pair.value(plain, "agent_cards")["agents"] == []
+    pair.host.tmux("kill-session", "-t", f"=ts-{pair.b}")
+    assert [one["running"] for one in pair.value(pair.a, "agent_cards")["agents"]] == [False]
+    pair.link("unlink", pair.a, pair.b)
+    assert pair.value(pair.a, "agent_cards")["agents"] == []
+
+
+def test_links_are_made_listed_and_taken_away_on_the_command_line(pair):
+    a, b = pair.a, pair.b
+    assert pair.link("links").stdout.decode() == f"{a} -> {b}  {pair.host.project}\n"
+    assert pair.link("link", a, b).returncode == 0
+    assert pair.link("link", b, a).returncode == 0
+    listed = json.loads(pair.link("links", "--json").stdout)
+    assert sorted((one["from"], one["to"], one["enabled"], one["gone"]) for one in listed) == sorted(
+        [(a, b, True, []), (b, a, True, [])]
+    )
+    assert pair.link("unlink", a, b).returncode == 0
+    again = pair.link("unlink", a, b)
+    assert (again.returncode, again.stdout) == (1, b"")
+    assert f"There is no link from {a} to {b}." in again.stderr.decode()
+    pair.host.value("terminal_close", nodeId=a)
+    assert pair.link("links").stdout.decode() == f"{b} -> {a}  {pair.host.project}  ({a} is gone)\n"
+    assert pair.link("unlink", b, a).returncode == 0
+    assert (pair.link("links").stdout, json.loads(pair.link("links", "--json").stdout)) == (b"", [])
+    person = "cli-" + pair.host.session_file.rpartition("cli-")[2][: -len(".json")]
+    for sender, recipient, error in (
+        (b, "zz", "Unknown node: zz."),
+        ("../x", b, "Unknown node: ../x."),
+        (b, b, "cannot be linked to itself"),
+        (b, person, f"{person} has no terminal"),
+    ):
+        done = pair.link("link", sender, recipient)
+        assert done.returncode == 1
+        assert error in done.stderr.decode()
+    assert pair.link("link", person, b).returncode == 0
+    assert pair.host.value("agent_send", nodeId=b, text="from a person", messageId="1")["fromNodeId"] == person
+
+
+SHELLS = {"bash": "exec bash --norc", "zsh": "exec zsh -f", "dash": "exec dash", "fish": "exec fish --no-config"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_runs_nothing_of_a_task_nor_of_what_a_person_had_begun_to_type(pair, tmp_path, shell):
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    host, quiet = pair.host, tmp_path / "quiet"
+    quiet.mkdir()
+    # The marks that are looked for never stand in the command line itself.
+    pair.shell(pair.b, f"{SHELLS[shell]}")
+    pair.shell(pair.b, "echo 're''ady'")
+    host.wait_for_text(pair.b, "\nready")
+    host.value("terminal_input", nodeId=pair.b, text=f"touch {quiet}/typed ")
+    host.wait_for_text(pair.b, "/typed")
+    # History that `!!` would bring back.
+    pair.send(HOSTILE.format(quiet) + f"\ntouch {quiet}/last", "m1")
+    pair.shell(pair.b, "echo 'ov''er'")
+    shown = host.wait_for_text(pair.b, "\nover")
+    assert "termsprawl task" in shown
+    assert "/last" in shown
+    assert list(quiet.iterdir()) == []
+
+
+def test_a_line_that_the_terminal_itself_edits_is_dropped_too(pair, tmp_path):
+    """A person has begun to type while a program runs that reads whole lines."""
+    lines = tmp_path / "lines"
+    pair.shell(pair.b, f"cat > {lines}")
+    pair.host.value("terminal_input", nodeId=pair.b, text="half a line")
+    pair.host.wait_for_text(pair.b, "half a line")
+    task = pair.send("the task", "m1")
+    end = time.monotonic() + 20
+    while not lines.read_text().endswith(f"the task\nTERMSPRAWL_TASK_{task['taskId']}\n"):
+        assert time.monotonic() < end, lines.read_text()
+    assert lines.read_text().startswith(": <<'TERMSPRAWL_TASK_")
+
+
+AGENT = """\
+import os, sys, termios, tty
+tty.setraw(0)
+out = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(1, b"\\x1b[?2004hREADY\\r\\n")
+while True:
+    os.write(out, os.read(0, 1 << 20) + b"|")
+"""
+
+
+def test_a_program_gets_one_bracketed_paste_and_then_enter_by_itself(pair, tmp_path):
+    script, arrived = tmp_path / "agent.py", tmp_path / "arrived"
+    script.write_text(AGENT)
+    pair.shell(pair.b, f"exec python3 {script} {arrived}")
+    pair.host.wait_for_text(pair.b, "READY")
+    task = pair.send("line one\n\tline two 日本 🎉;", "m1")
+    end = time.monotonic() + 20
+    while not arrived.exists() or not arrived.read_bytes().endswith(b"\r|"):
+        assert time.monotonic() < end
+    reads = arrived.read_bytes().decode().split("|")[:-1]
+    assert reads[-1] == "\r"
+    pasted = "".join(reads[:-1])
+    assert pasted.startswith("\x1b[200~: <<'")
+    assert pasted.endswith(f"line one\n\tline two 日本 🎉;\nTERMSPRAWL_TASK_{task['taskId']}\x1b[201~")
+    assert pasted.count("\x1b") == 2
+
+
+def test_texts_and_tokens_of_agents_stand_in_no_log(pair):
+    pair.send("a-secret-text", "m1")
+    log = Path(pair.host.data / "host.log").read_text()
+    assert "a-secret-text" not in log
+    assert json.loads(Path(pair.session(pair.a)).read_text())["token"] not in log
