@@ -171,10 +171,11 @@ class TmuxView:
 
     def _look_for_pane(self) -> None:
         if self._pane and not self._ended:
-            self._control.ask([f"display-message -p -t {self._pane} x"], self._looked_for_pane)
+            # For a pane that is gone this does not fail: it prints an empty line.
+            self._control.ask([f"display-message -p -t {self._pane} '#{{pane_id}}'"], self._looked_for_pane)
 
     def _looked_for_pane(self, answers) -> None:
-        if answers and answers[0] is None and not self._ended:
+        if answers and answers[0] != [self._pane] and not self._ended:
             self._pane = None
             self._on_pane_closed()
 

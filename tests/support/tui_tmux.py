@@ -42,6 +42,15 @@ def eventually(what, said: str = ""):
         time.sleep(0.02)
 
 
+def is_running(pid: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 class Terminal:
     """A process in a pseudo-terminal of its own, as in a terminal window: keys in, screen bytes out."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.command import run
 from support.tui_share import RunningShare, ask, select_request
-from support.tui_tmux import PATIENCE_S, PREFIX, Prepared, eventually, plain_path
+from support.tui_tmux import PATIENCE_S, PREFIX, Prepared, eventually, is_running, plain_path
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,9 @@ def test_a_session_that_does_not_exist_is_unavailable(tmux, client, start, ids):
 def test_session_ids_of_another_server_start_never_meet(tmux, client, ids):
     """Every tmux counts its sessions from $0."""
     before = ids()
+    server = tmux.pid()
     tmux.run("kill-server")
-    client.process.wait()
+    eventually(lambda: not is_running(server))
     tmux.new_session("one")
     assert set(ids().values()).isdisjoint(before.values())
 
