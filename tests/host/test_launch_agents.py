@@ -1,0 +1,95 @@
+"""Real coding agents, launched by the host in tmux, find their tools by themselves and call one."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+from support import agent_clis
+from support.fake_provider import FakeProvider
+from support.running_host import RunningHost
+
+pytestmark = pytest.mark.counterpart
+
+PROMPT = "please call the tool"
+DONE = "The tool has answered."
+SCRIPT = {
+    "turns": [{"calls": [{"mcp": "termsprawl", "tool": "session_info", "args": {}}]}, {"text": DONE}],
+    "side": "x",
+}
+TIMEOUT_S = 90.0
+
+
+def configure_codex(cli) -> None:
+    config = cli.home / ".codex" / "config.toml"
+    # Only what the host gives it: the server of the batch tests goes.
+    text = config.read_text().partition("[mcp_servers.termsprawl]")[0]
+    trusted = f'[projects.{json.dumps(str(cli.project))}]\ntrust_level = "trusted"\n'
+    # With an older model it greets with an offer to change to this one.
+    settings = 'model = "gpt-6-sol"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
+    config.write_text(settings + text + trusted)
+
+
+def configure_opencode(cli) -> None:
+    config = json.loads(cli.env.pop("OPENCODE_CONFIG_CONTENT"))
+    del config["mcp"]
+    folder = cli.home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.json").write_text(json.dumps({**config, "model": "fake/fake-model"}))
+
+
+def configure_claude(cli) -> None:
+    state = {
+        "hasCompletedOnboarding": True,
+        "theme": "dark",
+        "customApiKeyResponses": {"approved": ["sk-fake"], "rejected": []},
+        "projects": {str(cli.project): {"hasTrustDialogAccepted": True}},
+    }
+    (cli.home / ".claude.json").write_text(json.dumps(state))
+    (cli.home / ".claude").mkdir()
+    settings = {"permissions": {"allow": ["mcp__termsprawl"], "defaultMode": "default"}, "model": "claude-sonnet-4-5"}
+    (cli.home / ".claude" / "settings.json").write_text(json.dumps(settings))
+
+
+CONFIGURE = {"codex": configure_codex, "opencode": configure_opencode, "claude": configure_claude}
+# What the prompt of each looks like once it takes input.
+READY = {"codex": "Ask Codex", "opencode": "Ask anything", "claude": "\u276f"}
+
+
+def wait_for(host, node: str, condition, timeout_s: float = TIMEOUT_S) -> str:
+    end = time.monotonic() + timeout_s
+    while True:
+        screen = host.value("terminal_read", nodeId=node)["output"]
+        if condition(screen):
+            return screen
+        assert time.monotonic() < end, screen
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("agent", CONFIGURE)
+def test_a_launched_agent_reaches_its_tools_by_itself(ctl, hermetic_env, tmp_path_factory, agent):
+    root = tmp_path_factory.mktemp("a")
+    with FakeProvider(SCRIPT) as provider:
+        cli = agent_clis.ALL[agent](root, hermetic_env, provider.url, ["unused"])
+        CONFIGURE[agent](cli)
+        # The agent has to be found by its name, as a user's would be.
+        path = os.pathsep.join([os.path.dirname(cli.command[0]), cli.env["PATH"]])
+        (root / "bin").mkdir()
+        (root / "bin" / agent).symlink_to(cli.command[0])
+        host = RunningHost(ctl, root, {**cli.env, "PATH": f"{root / 'bin'}{os.pathsep}{path}", "SHELL": "/bin/bash"})
+        try:
+            host.start()
+            node = host.value("agent_launch", agent=agent)["nodeId"]
+            wait_for(host, node, lambda screen: READY[agent] in screen)
+            host.value("terminal_input", nodeId=node, text=PROMPT)
+            wait_for(host, node, lambda screen: PROMPT in screen)
+            host.value("terminal_input", nodeId=node, text="\r")
+            wait_for(host, node, lambda screen: DONE in screen)
+            answered = [request for request in provider.asked() if host.endpoint()["instanceId"] in json.dumps(request)]
+            assert answered, "the tool's answer did not reach the model"
+            (status,) = [one["status"] for one in host.value("agent_status")["agents"] if one["nodeId"] == node]
+            assert status == {"state": "connected", "adapter": f"{agent}-mcp"}
+        finally:
+            host.stop("--kill-sessions")
