@@ -188,7 +188,7 @@ class Dispatcher:
             self._answer(request, self._work_list(modern=request.modern))
         if not self._prepared:
             self._prepared = True
-            self._calls.add(None)
+            self._prepare_calls()
 
     def _work_list(self, _call: Call | None = None, *, modern: bool) -> dict:
         result = {"tools": self._provider.tools()}
@@ -222,7 +222,10 @@ class Dispatcher:
     def _start(self, lane: Lane, request: Request, work, *, greeting: bool = False) -> None:
         call = Call(self.book, request, work, greeting=greeting)
         self.book.open(call)
-        lane.add(call)
+        try:
+            lane.add(call)
+        except RuntimeError as fault:
+            self.book.close(call, self._encode_fault(request, fault))
 
     def _perform(self, call: Call | None) -> None:
         """Run one call, or prepare for calls, in a worker thread."""
@@ -237,6 +240,12 @@ class Dispatcher:
         except BaseException as fault:  # noqa: BLE001 - a worker has to survive whatever its tool does
             answer = self._encode_fault(call.request, fault)
         self.book.close(call, answer)
+
+    def _prepare_calls(self) -> None:
+        try:
+            self._calls.add(None)
+        except RuntimeError:
+            return  # no thread to be had now; calls will load what they need
 
     def _prepare(self) -> None:
         try:

@@ -19,15 +19,12 @@ class Lane:
         self._idle = 0
 
     def add(self, job) -> None:
-        """Queue a job; never blocks."""
+        """Queue a job; never blocks. Raises RuntimeError when there is no thread for it and none can be had."""
         with self._changed:
+            if len(self._queue) >= self._idle and self._threads < self._limit:
+                self._start_thread()
             self._queue.append(job)
-            if len(self._queue) > self._idle and self._threads < self._limit:
-                self._threads += 1
-                name = f"{self._name}-{self._threads}"
-                threading.Thread(target=self._work, name=name, daemon=True).start()
-            else:
-                self._changed.notify()
+            self._changed.notify()
 
     def remove(self, job) -> bool:
         """Take a job back; False when it has been started (or was never added)."""
@@ -37,6 +34,16 @@ class Lane:
             except ValueError:
                 return False
             return True
+
+    def _start_thread(self) -> None:
+        name = f"{self._name}-{self._threads + 1}"
+        try:
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+        except RuntimeError:
+            if not self._threads:
+                raise
+            return  # the others take the job, later
+        self._threads += 1
 
     def _work(self) -> None:
         while True:

@@ -103,10 +103,12 @@ class Bridge(Provider):
             context.on_cancel(None)
 
     def _learn(self, result: dict) -> None:
-        value = result.get("value")
-        names = value.get("operations") if isinstance(value, dict) else None
-        if isinstance(names, list):
-            self._offered = frozenset(name for name in names if isinstance(name, str))
+        """Take from a session_info which operations this app offers; one that was not reached tells nothing."""
+        if result["ok"]:
+            value = result.get("value")
+            names = value.get("operations") if isinstance(value, dict) else None
+            known = names if isinstance(names, list) else ()
+            self._offered = frozenset(name for name in known if isinstance(name, str))
 
 
 def _is_unavailable(result: dict) -> bool:

@@ -64,7 +64,7 @@ def test_nothing_heavy_is_loaded_to_list_the_tools_and_to_call_one(server, app):
     assert "termsprawlctl.session.transport" in names
     heavy = {name.split(".")[0] for name in names} & HEAVY
     # The transport's HTTP needs a little of what a list of tools does not.
-    assert heavy <= {"email", "urllib"}
+    assert heavy <= {"email", "typing", "urllib"}
     assert not [name for name in names if name.startswith(OTHER_ROOMS)]
 
 

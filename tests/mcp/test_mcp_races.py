@@ -13,6 +13,7 @@ from support.mcp_client import McpServer, toy
 
 from termsprawlctl.mcp import protocol, stdio
 from termsprawlctl.mcp.calls import Book, Call, Request
+from termsprawlctl.mcp.workers import Lane
 
 ROUNDS = 2000
 NAP_US = 100
@@ -105,6 +106,28 @@ def test_messages_of_many_threads_are_never_mixed(ctl, hermetic_env):
             assert text == "abcdefgh"[number % 8] * sizes[number % 5]
             seen.add(message["id"])
         assert seen == set(ids)
+
+
+def test_a_lane_that_gets_no_thread_says_so_and_one_that_has_one_goes_on(monkeypatch):
+    def no_thread(*_, **__):
+        raise RuntimeError("can't start new thread")
+
+    done: list = []
+    gate = threading.Event()
+    lane = Lane("l", 2, lambda job: (gate.wait(20), done.append(job)))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError):
+            lane.add("lost")
+    lane.add("first")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        lane.add("second")
+    assert lane.remove("lost") is False
+    gate.set()
+    end_s = time.monotonic() + 20
+    while done != ["first", "second"]:
+        assert time.monotonic() < end_s, done
 
 
 @given(st.binary(max_size=60).map(lambda data: data.replace(b"\x00", b"\n")), st.lists(st.integers(1, 8), min_size=1))

@@ -114,7 +114,7 @@ class McpServer:
         while b"\n" not in self._buffer:
             data = self.read_some(timeout_s=max(0.0, end - time.monotonic()))
             if not data:
-                raise EOFError(self._buffer)
+                raise EOFError(f"the output ended with {self._buffer!r}; stderr: {self.log()}")
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line

@@ -1,0 +1,114 @@
+"""Operations that only the embedded host has: listed when the app names them, and only then."""
+
+from __future__ import annotations
+
+import pytest
+from support.mcp_app import StandInApp
+
+from termsprawlctl.mcp.provider import Context, ProviderFault
+from termsprawlctl.session import operations
+from termsprawlctl.session.bridge import Bridge
+
+
+@pytest.fixture
+def app(tmp_path):
+    with StandInApp(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def extensions(monkeypatch):
+    """Two extensions that no release has."""
+    known = operations.OPERATIONS["session_info"]
+    added = {name: known._replace(name=name) for name in ("one_more", "another")}
+    monkeypatch.setattr(operations, "EXTENSIONS", added)
+    return list(added)
+
+
+def offer(app, *names: str) -> None:
+    app.replies["session_info"] = {"ok": True, "value": {"operations": ["session_info", *names]}}
+
+
+def listed(bridge: Bridge) -> list[str]:
+    return [tool["name"] for tool in bridge.tools()][len(operations.OPERATIONS) :]
+
+
+@pytest.mark.parametrize("offered", [[], ["another"], ["another", "one_more"], ["unknown"]])
+def test_the_handshake_tells_which_extensions_are_listed(app, extensions, offered):
+    offer(app, *offered)
+    bridge = Bridge(app.session)
+    bridge.greet(Context())
+    assert not bridge.tools_block()
+    assert listed(bridge) == [name for name in extensions if name in offered]
+    assert app.operations == ["session_info"]
+
+
+def test_without_a_handshake_the_list_asks_once(app, extensions):
+    offer(app, "one_more")
+    bridge = Bridge(app.session)
+    assert bridge.tools_block()
+    assert listed(bridge) == ["one_more"]
+    assert listed(bridge) == ["one_more"]
+    assert app.operations == ["session_info"]
+
+
+def test_an_app_that_is_away_leaves_the_table_as_it_stands_until_it_is_back(app, extensions):
+    offer(app, "one_more")
+    app.stop()
+    bridge = Bridge(app.session)
+    assert listed(bridge) == []
+    app.start()
+    assert listed(bridge) == ["one_more"]
+
+
+def test_another_handshake_tells_anew(app, extensions):
+    bridge = Bridge(app.session)
+    for offered in (["one_more"], [], ["another"]):
+        offer(app, *offered)
+        bridge.greet(Context())
+        assert listed(bridge) == offered
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"operations": None}, {"operations": "one_more"}, {"operations": [1]}])
+def test_an_app_that_does_not_name_its_operations_offers_no_extensions(app, extensions, value):
+    app.replies["session_info"] = {"ok": True, "value": value}
+    bridge = Bridge(app.session)
+    bridge.greet(Context())
+    assert listed(bridge) == []
+
+
+def test_a_list_that_may_change_is_cached_shortly_and_by_nobody_else(app, extensions):
+    bridge = Bridge(app.session)
+    assert bridge.list_ttl_ms <= 60_000
+    assert bridge.list_scope == "private"
+
+
+def test_a_list_that_cannot_change_may_be_cached_for_long(app, monkeypatch):
+    monkeypatch.setattr(operations, "EXTENSIONS", {})
+    bridge = Bridge(app.session)
+    assert (bridge.list_ttl_ms, bridge.list_scope) == (3_600_000, "public")
+    assert listed(bridge) == []
+    assert app.operations == []
+
+
+def test_a_handshake_that_is_cancelled_while_it_waits_gives_up(app):
+    app.stop()
+    context = Context()
+    context.cancel()
+    with pytest.raises(ProviderFault, match="Tool connection unavailable"):
+        Bridge(app.session, wait_s=600).greet(context)
+
+
+def test_an_action_on_cancel_runs_once_whenever_it_is_set():
+    ran: list[str] = []
+    context = Context()
+    context.on_cancel(lambda: ran.append("replaced"))
+    context.on_cancel(lambda: ran.append("early"))
+    context.cancel()
+    context.cancel()
+    assert ran == ["early"]
+    context.on_cancel(lambda: ran.append("late"))
+    assert ran == ["early", "late"]
+    context.on_cancel(None)
+    context.cancel()
+    assert ran == ["early", "late"]
