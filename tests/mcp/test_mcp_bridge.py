@@ -275,7 +275,7 @@ def test_the_session_may_come_from_the_environment(ctl, app, hermetic_env):
 
 
 def test_an_answer_of_many_megabytes_arrives_whole(bridge, app):
-    text = "é\u2028" * (3 << 20)
+    text = "é\u2028" * (2 << 20)
     app.replies["terminal_read"] = {"ok": True, "value": {"output": text}}
     assert result_of(call(bridge, "terminal_read"))["value"]["output"] == text
 
@@ -307,3 +307,22 @@ def test_a_session_survives_the_replacement_of_the_file_that_it_runs_from(ctl, a
         newer.rename(copy)
         assert result_of(call(server, "canvas_list"))["ok"]
         assert "result" in server.initialize()
+
+
+def test_a_session_outlives_a_restart_of_the_embedded_host(ctl, host, hermetic_env):
+    with McpServer([ctl, "mcp", "--session", host.session_file], hermetic_env) as server:
+        assert server.initialize()["result"]["serverInfo"]["name"] == "termsprawl"
+        node = result_of(call(server, "terminal_open", title="kept"))["value"]["nodeId"]
+        assert host.stop().returncode == 0
+        assert result_of(call(server, "canvas_list"))["ok"] is False
+        host.start()
+        assert result_of(call(server, "terminal_read", nodeId=node))["ok"] is True
+
+
+def test_the_embedded_host_names_the_operations_that_are_listed(ctl, host, hermetic_env):
+    with McpServer([ctl, "mcp", "--session", host.session_file], hermetic_env) as server:
+        server.initialize()
+        offered = result_of(call(server, "session_info"))["value"]["operations"]
+        listed = [tool["name"] for tool in server.request("tools/list")["result"]["tools"]]
+        # The table is listed whole, extensions only as far as the host has them.
+        assert set(offered) <= set(listed)

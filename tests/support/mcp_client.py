@@ -111,12 +111,12 @@ class McpServer:
     def read_line(self, timeout_s: float = PATIENCE_S) -> bytes:
         """The next whole line without its end; raises EOFError at the end of the output."""
         end = time.monotonic() + timeout_s
-        while b"\n" not in self._buffer:
-            data = self.read_some(timeout_s=max(0.0, end - time.monotonic()))
-            if not data:
-                raise EOFError(f"the output ended with {self._buffer!r}; stderr: {self.log()}")
-            self._buffer += data
-        line, _, self._buffer = self._buffer.partition(b"\n")
+        parts = [self._buffer]
+        while b"\n" not in parts[-1]:
+            parts.append(self.read_some(timeout_s=max(0.0, end - time.monotonic())))
+            if not parts[-1]:
+                raise EOFError(f"the output ended with {b''.join(parts)[-200:]!r}; stderr: {self.log()}")
+        line, _, self._buffer = b"".join(parts).partition(b"\n")
         return line
 
     def read(self, timeout_s: float = PATIENCE_S) -> object:
