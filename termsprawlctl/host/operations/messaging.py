@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .. import canvas, delivery, links, messages, project_file, tasks
-from ..projects import operator_node
-from .nodes import ToolRefusal, is_verified_agent
+from .nodes import ToolRefusal, is_verified_agent, kind_of, other_sessions
 
 _ENDED = "The recipient's terminal has ended. The work may have been done in part."
 
@@ -18,8 +17,8 @@ def agent_cards(host, caller, _args) -> dict:
     folder = host.projects.folder(caller.project_id)
     document, enabled, alive = project_file.load(folder), links.enabled(folder), host.terminals.alive()
     cards = []
-    for other in _others(host, caller):
-        kind = str(other.status.get("adapter", "")).rpartition("-")[0] or "unknown"
+    for other in other_sessions(host, caller):
+        kind = kind_of(other)
         pair = (caller.node_id, other.node_id)
         if kind == "shell" and pair not in enabled and pair[::-1] not in enabled:
             continue
@@ -70,19 +69,9 @@ def agent_reply(host, caller, args) -> dict:
     return _view(task, caller)
 
 
-def _others(host, caller) -> list:
-    """The sessions of the other nodes of the caller's project; a person is no node."""
-    person = operator_node(caller.project_id)
-    return [
-        other
-        for other in host.sessions.all()
-        if other.project_id == caller.project_id and other.node_id not in (person, caller.node_id)
-    ]
-
-
 def _recipient(host, caller, node_id: str):
     """The session of a node that the caller may send work to. Raises ToolRefusal."""
-    found = [other for other in _others(host, caller) if other.node_id == node_id]
+    found = [other for other in other_sessions(host, caller) if other.node_id == node_id]
     if not found:
         raise ToolRefusal(f"Unknown agent: {node_id}.", "agent_cards lists the agents.")
     if (caller.node_id, node_id) not in links.enabled(host.projects.folder(caller.project_id)):

@@ -9,7 +9,7 @@ from collections import namedtuple
 from ...errors import CtlError
 from ...layout import is_id
 from .. import canvas, project_file
-from ..projects import CLI_STATUS
+from ..projects import CLI_STATUS, operator_node
 
 
 class ToolRefusal(CtlError):
@@ -50,6 +50,21 @@ def is_verified_agent(session) -> bool:
     """Whether an agent runs there that its own help proved to be one, so that no shell reads what is typed."""
     adapter = str(session.status.get("adapter", ""))
     return adapter.endswith(("-mcp", "-cli")) and adapter != CLI_STATUS["adapter"]
+
+
+def kind_of(session) -> str:
+    """What a node is: "claude", "codex" ... by its adapter, "shell" for a plain terminal."""
+    return str(session.status.get("adapter", "")).rpartition("-")[0] or "unknown"
+
+
+def other_sessions(host, caller) -> list:
+    """The sessions of the other nodes of the caller's project; a person is no node."""
+    person = operator_node(caller.project_id)
+    return [
+        other
+        for other in host.sessions.all()
+        if other.project_id == caller.project_id and other.node_id not in (person, caller.node_id)
+    ]
 
 
 def terminal(host, caller, args, *, may_have_ended: bool = False) -> str:

@@ -1,0 +1,50 @@
+"""What linked agents talked about."""
+
+from __future__ import annotations
+
+from ...errors import CtlError
+from ...tmux import TmuxError
+from .. import canvas, claude_files, context, links, project_file
+from .nodes import kind_of, other_sessions
+
+MAX_PEERS = 100
+
+
+def context_read(host, caller, _args) -> dict:
+    """The recent turns of every peer that an enabled link joins with the caller, whichever way it leads."""
+    folder = host.projects.folder(caller.project_id)
+    joined = {node for pair in links.enabled(folder) if caller.node_id in pair for node in pair}
+    peers = [other for other in other_sessions(host, caller) if other.node_id in joined][:MAX_PEERS]
+    if not peers:
+        return {"text": "", "reason": "No agent is linked to you."}
+    document, configuration = project_file.load(folder), claude_files.configuration(_environment(host))
+    parts, silent = [], []
+    for peer in sorted(peers, key=lambda one: one.node_id):
+        path = configuration and claude_files.find(configuration, peer.node_id, _pids(host, peer), folder)
+        turns = claude_files.recent_turns(path) if path else []
+        name = f"{peer.node_id} ({kind_of(peer)})"
+        if turns:
+            title = canvas.title(canvas.find(document, peer.node_id))
+            parts.append(context.Part(f"# {name} {title}".rstrip(), turns))
+        else:
+            silent.append(name)
+    if not parts:
+        return {"text": "", "reason": f"No transcript that can be read and told apart: {', '.join(silent)}."}
+    return {"text": context.render(parts)}
+
+
+def _environment(host) -> dict[str, str]:
+    """What the terminals' programs start out with: it stays as it was when the tmux server started."""
+    try:
+        listing = host.tmux.run("show-environment", "-g")
+    except TmuxError:
+        return {}
+    rows = [line.partition("=") for line in listing.splitlines()]
+    return {name: value for name, sign, value in rows if sign}
+
+
+def _pids(host, peer) -> list[int]:
+    try:
+        return claude_files.processes_on(host.terminals.describe(peer.node_id, "#{pane_tty}"))
+    except CtlError:
+        return []  # it has ended
