@@ -2,8 +2,8 @@
 
 Its own pick is the first that its catalogue offers, which need not be one that chats and
 calls tools. So: a model that the user's configuration or last session names is left to
-OpenCode; else the newest of `opencode models` that can do both, one of the user's own
-providers before the free ones that come with OpenCode.
+OpenCode; else the newest of `opencode models` that can do both and is not among the dearer
+half, one of the user's own providers before the free ones that come with OpenCode.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ CONFIG_NAMES = ("opencode.json", "opencode.jsonc", "config.json")
 # those are deeper, and do no harm here.
 NAMES_A_MODEL = re.compile(r'^\s*"model"\s*:\s*"[^"]|[{,]\s*"model"\s*:\s*"[^"]', re.MULTILINE)
 BUNDLED_PROVIDER = "opencode"
+BUNDLED_DEFAULT = "big-pickle"  # what OpenCode itself uses where nobody is logged in
 
 _chosen: dict[tuple, str] = {}
 
@@ -41,12 +42,23 @@ def choose(request: Request, environment: dict[str, str]) -> str:
 def best(listing: str) -> str:
     """The choice from what `opencode models --verbose` prints; empty when nothing fits."""
     models = [model for model in parse(listing) if _fits(model)]
-    models.sort(key=lambda model: (model["providerID"] != BUNDLED_PROVIDER, str(model.get("release_date", ""))))
+    own = [model for model in models if model["providerID"] != BUNDLED_PROVIDER]
+    bundled = [model for model in models if model["id"] == BUNDLED_DEFAULT]
+    models = own or bundled or models
     if not models:
         return ""
-    if models[-1]["providerID"] == BUNDLED_PROVIDER:
-        models.sort(key=lambda model: model["id"] == "big-pickle")  # OpenCode's own name for its default
-    return f"{models[-1]['providerID']}/{models[-1]['id']}"
+    # Not the newest at any price: the dearer half is for who asks for it.
+    middle = sorted(_price(model) for model in models)[(len(models) - 1) // 2]
+    choice = max(
+        (model for model in models if _price(model) <= middle), key=lambda model: str(model.get("release_date"))
+    )
+    return f"{choice['providerID']}/{choice['id']}"
+
+
+def _price(model: dict) -> float:
+    cost = model.get("cost")
+    price = cost.get("output") if isinstance(cost, dict) else None
+    return float(price) if isinstance(price, (int, float)) else 0.0
 
 
 def parse(listing: str) -> list[dict]:
