@@ -1,0 +1,246 @@
+"""Run one command in a terminal's own shell and learn how it went, with a clean screen.
+
+How it works. The command is written into a private script (shells.py); what is typed
+is one short line that sources it, so nothing has to be quoted, no line is too long and
+no history expansion or abbreviation changes anything. That line is typed on the
+alternate screen (handover.py); the script's first act is to switch back and to print
+the command as if it had been typed. So the prompt, the command and its output are all
+that stays on the screen and in its history. Where the output begins and ends, and the
+exit status, come as marks (OSC 133) in the terminal's output, which the host reads
+through tmux's pipe (streams.py); no terminal shows them.
+
+The shell's state stays its own: the command runs in it, by eval, with `$?` as it was.
+The shell's command history does not get the line, except in a zsh that keeps lines
+with a leading blank (without HIST_IGNORE_SPACE).
+
+Before anything is typed the shell has to be at its prompt (foreground.py), with nothing
+half-typed on it. What looks like an empty prompt and is none, the continuation of an
+unfinished command, is given up with Ctrl-C when the script does not start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+
+from ..errors import CtlError
+from ..files import private_directory, remove_quietly, write_atomically
+from .foreground import Shell, foreground, is_alive, waiting_shell
+from .handover import TO_MAIN, Handover, PromptMoved
+from .panes import Pane, Panes
+from .recording import Recording
+from .shells import scripts
+from .streams import Stream, Streams
+from .terminals import Terminals
+
+# A prompt that runs git takes a moment to come back after a command.
+PROMPT_WAIT_S = 1.0
+QUIET_S = 0.03  # without output a prompt is taken as drawn
+START_ATTEMPTS = 3  # a prompt that is drawn in parts may move what was typed
+SETTLE_S = 2.0  # after the end, until the shell has drawn its prompt
+POLL_S = 0.01
+WATCH_S = 0.05  # how often a running command's shell is looked at
+# How long a shell has to look as if it were at its prompt to be believed.
+BACK_AT_PROMPT_S = 0.5
+MAX_SAFE_DIRECTORY_CHARS = 80
+_SAFE_PATH = re.compile(r"[A-Za-z0-9_./+@-]+")
+_CTRL_C_ECHO = b"^C"
+_SIGINT_STATUS = 130  # what shells report for a command that Ctrl-C ended
+
+# What wait() found.
+DONE, TERMINAL_ENDED, TIMED_OUT, OTHER_SHELL = "done", "terminal ended", "timed out", "another shell"
+
+
+class Running:
+    """A command that was started in a terminal; `pane` is how the pane looked before."""
+
+    def __init__(self, node_id: str, shell: Shell, pane: Pane, stream: Stream, recording: Recording) -> None:
+        self.node_id = node_id
+        self.shell = shell
+        self.pane = pane
+        self.stream = stream
+        self.recording = recording
+        self._offset = stream.end
+        self._began_s = time.monotonic()
+
+    def age_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def was_interrupted(self) -> bool:
+        """Whether the terminal showed a Ctrl-C since the start."""
+        return _CTRL_C_ECHO in self.stream.read(self._offset)[1]
+
+
+class Commands:
+    """The commands in all terminals of a host, at most one each. `directory` is for their scripts."""
+
+    def __init__(self, directory: str, terminals: Terminals, panes: Panes, streams: Streams) -> None:
+        self._directory = directory
+        self._other_directory: str | None = None
+        self._terminals = terminals
+        self._panes = panes
+        self._streams = streams
+        self._running: dict[str, Running] = {}
+
+    def start(self, node_id: str, command: str) -> Running:
+        """Start a command. The caller holds the project's turn.
+
+        Raises CtlError when the shell is not at its prompt, a person types there, or the
+        shell does not take it; nothing has run then.
+        """
+        self._panes.refuse_if_person_types(node_id)
+        for _ in range(START_ATTEMPTS - 1):
+            try:
+                return self._start(node_id, command)
+            except PromptMoved:
+                continue
+        return self._start(node_id, command)
+
+    def wait(self, running: Running, timeout_s: float, stopping) -> str:
+        """Wait for the end: DONE, TERMINAL_ENDED, TIMED_OUT, or OTHER_SHELL when the command is one by now.
+
+        Raises CtlError when the event `stopping` is set: the host is about to stop.
+        """
+        recording, end_s = running.recording, time.monotonic() + timeout_s
+        back = _Lasting(BACK_AT_PROMPT_S)
+        while not recording.ended.wait(max(0.0, min(WATCH_S, end_s - time.monotonic()))):
+            if running.stream.ended or not is_alive(running.pane.pid):
+                return TERMINAL_ENDED
+            if stopping.is_set():
+                raise CtlError("The host is stopping; the command goes on in its terminal.", "Read the terminal later.")
+            shell = waiting_shell(running.pane.pid, running.pane.tty)
+            # dash has no hook in its prompt that could tell.
+            is_interrupted = shell == running.shell and shell.kind == "dash" and running.was_interrupted()
+            if back.is_lasting(is_interrupted or shell not in (None, running.shell)):
+                if not is_interrupted:
+                    return OTHER_SHELL
+                recording.give_up(_SIGINT_STATUS)
+            elif time.monotonic() >= end_s and not recording.ended.is_set():
+                return TIMED_OUT
+        return DONE
+
+    def settle(self, running: Running) -> None:
+        """After the end: wait until the shell has drawn its prompt, for a moment."""
+        pane, end_s = running.pane, time.monotonic() + SETTLE_S
+        while time.monotonic() < end_s and is_alive(pane.pid):
+            if running.stream.quiet_s() > QUIET_S and waiting_shell(pane.pid, pane.tty) is not None:
+                return
+            time.sleep(POLL_S)
+
+    def close(self, running: Running) -> tuple[bool, int | None]:
+        """(whether the terminal has ended, its shell's exit status if known), once nobody waits any more."""
+        node_id = running.node_id
+        try:
+            pane = self._panes.look(node_id)
+            self._panes.keep_when_dead(pane, keep=False)
+            if not pane.dead and is_alive(running.pane.pid):
+                return False, None
+            end_s = time.monotonic() + SETTLE_S
+            while not pane.dead and time.monotonic() < end_s:  # tmux has not noticed yet
+                time.sleep(POLL_S)
+                pane = self._panes.look(node_id)
+            while running.stream.quiet_s() < QUIET_S and time.monotonic() < end_s:
+                time.sleep(POLL_S)
+            self._terminals.kill(node_id)
+            status = pane.dead_status
+        except CtlError:
+            status = None
+        running.recording.give_up(None)
+        return True, status
+
+    def _start(self, node_id: str, command: str) -> Running:
+        pane = self._panes.look_for_input(node_id)
+        stream = self._streams.get(node_id)
+        shell = self._prompt(node_id, pane, stream)
+        self._refuse_while_running(node_id, shell)
+        pane = self._panes.look_for_input(node_id)  # the cursor, now that the prompt is there
+        handover = Handover(node_id, pane, shell, self._terminals, self._panes)
+        run_id = os.urandom(4).hex()
+        first, last = (os.path.join(self._script_directory(), f"{run_id}.{number}") for number in (1, 2))
+        recording = Recording(run_id, on_end=lambda: self._forget(running, last))
+        running = Running(node_id, shell, pane, stream, recording)
+        text = scripts(shell.kind, run_id, command, (first, last), "" if pane.alternate else TO_MAIN)
+        stream.listen(recording)
+        self._running[node_id] = running
+        try:
+            for path, content in ((first, text.before), (last, text.after)):
+                write_atomically(path, content.encode("utf-8", "replace"))
+            self._panes.keep_when_dead(pane, keep=True)
+            handover.type(text.line, recording.began)
+        except BaseException as fault:
+            self._forget(running, last)
+            self._panes.keep_when_dead(pane, keep=False)
+            if isinstance(fault, OSError):
+                raise CtlError(f"The command cannot be handed over: {fault.strerror}.") from None
+            raise
+        finally:
+            remove_quietly(first)
+        return running
+
+    def _prompt(self, node_id: str, pane: Pane, stream: Stream) -> Shell:
+        """The shell, once it waits at its prompt. Raises CtlError when it does not soon."""
+        end_s = time.monotonic() + PROMPT_WAIT_S
+        while True:
+            shell = waiting_shell(pane.pid, pane.tty)
+            # A shell begins to wait before it has drawn its prompt.
+            if shell is not None and (stream.quiet_s() > QUIET_S or time.monotonic() > end_s):
+                return shell
+            if shell is None and time.monotonic() > end_s:
+                program = foreground(pane.pid)
+                raise CtlError(
+                    f"{'A program' if program is None else program.name} runs in terminal {node_id}: "
+                    "no bash, zsh, fish or dash is at its prompt there. Nothing was typed.",
+                    "Read the terminal; wait for the program, interrupt it, or use another terminal.",
+                )
+            time.sleep(POLL_S)
+
+    def _refuse_while_running(self, node_id: str, shell: Shell) -> None:
+        earlier = self._running.get(node_id)
+        if earlier is None or earlier.shell != shell or earlier.stream.ended or earlier.was_interrupted():
+            return
+        raise CtlError(
+            f"The command that was started {earlier.age_s():.0f} s ago still runs in terminal {node_id}; "
+            "nothing was typed.",
+            "Wait for it with terminal_wait, answer it with terminal_send, or stop it with terminal_interrupt.",
+        )
+
+    def _forget(self, running: Running, script: str) -> None:
+        running.stream.ignore(running.recording)
+        remove_quietly(script)
+        if self._running.get(running.node_id) is running:
+            del self._running[running.node_id]
+
+    def _script_directory(self) -> str:
+        """A private directory whose path needs no quotes in any shell."""
+        private_directory(self._directory)
+        if _is_safe(self._directory):
+            return self._directory
+        if self._other_directory is None or not os.path.isdir(self._other_directory):
+            made = tempfile.mkdtemp(prefix="termsprawlctl-")
+            if not _is_safe(made):
+                os.rmdir(made)
+                made = tempfile.mkdtemp(prefix="termsprawlctl-", dir="/tmp")
+            self._other_directory = made
+        return self._other_directory
+
+
+class _Lasting:
+    """Whether something has been true at every look for a while."""
+
+    def __init__(self, duration_s: float) -> None:
+        self._duration_s = duration_s
+        self._since_s: float | None = None
+
+    def is_lasting(self, now_true: bool) -> bool:  # noqa: FBT001 - it is the question itself
+        if not now_true:
+            self._since_s = None
+            return False
+        if self._since_s is None:
+            self._since_s = time.monotonic()
+        return time.monotonic() - self._since_s > self._duration_s
+
+
+def _is_safe(directory: str) -> bool:
+    return len(directory) <= MAX_SAFE_DIRECTORY_CHARS and _SAFE_PATH.fullmatch(directory) is not None

@@ -1,0 +1,125 @@
+"""One look at a terminal's pane, keys pressed in it, and who else is typing there."""
+
+from __future__ import annotations
+
+import time
+from collections import namedtuple
+
+from ..errors import CtlError
+from ..layout import tmux_session
+from ..tmux import Tmux, TmuxError, exact, exact_pane
+
+# Lines and columns count from 0. dead_status: the exit status of a dead pane's program,
+# None where a signal ended it.
+Pane = namedtuple("Pane", "id pid tty column line columns rows alternate dead dead_status in_mode")
+
+# A person who typed so recently is in the middle of something.
+PERSON_GRACE_S = 1.5
+# tmux tells whole seconds: a key of second 7 may have been pressed at 7.99.
+_CLOCK_STEP_S = 1.0
+
+_FORMAT = "\t".join(
+    f"#{{{name}}}"
+    for name in (
+        "pane_id",
+        "pane_pid",
+        "pane_tty",
+        "cursor_x",
+        "cursor_y",
+        "pane_width",
+        "pane_height",
+        "alternate_on",
+        "pane_dead",
+        "pane_dead_status",
+        "pane_in_mode",
+    )
+)
+
+
+class TypedByPerson(CtlError):
+    """A person uses this terminal right now."""
+
+
+class Panes:
+    """The panes of one tmux server. All methods raise CtlError when the terminal has ended."""
+
+    def __init__(self, tmux: Tmux) -> None:
+        self._tmux = tmux
+
+    def look(self, node_id: str) -> Pane:
+        """The node's pane as it is now."""
+        try:
+            values = self._tmux.display(exact_pane(tmux_session(node_id)), _FORMAT).split("\t")
+        except TmuxError:
+            raise ended(node_id) from None
+        if len(values) != len(Pane._fields):
+            raise ended(node_id)
+        numbers = [int(value) if value.isdigit() else None for value in values]
+        return Pane(
+            id=values[0],
+            pid=numbers[1],
+            tty=values[2],
+            column=numbers[3],
+            line=numbers[4],
+            columns=numbers[5],
+            rows=numbers[6],
+            alternate=values[7] == "1",
+            dead=values[8] == "1",
+            dead_status=numbers[9],
+            in_mode=values[10] not in ("", "0"),
+        )
+
+    def look_for_input(self, node_id: str) -> Pane:
+        """Like look(), with the pane out of copy mode, where keys would be commands of that mode."""
+        pane = self.look(node_id)
+        if pane.dead:
+            raise ended(node_id)
+        if pane.in_mode:
+            self._run(node_id, "send-keys", "-t", pane.id, "-X", "cancel")
+        return pane
+
+    def screen(self, node_id: str, pane: Pane) -> list[str]:
+        """The rows of the screen that is shown, trailing blanks left out."""
+        return self._run(node_id, "capture-pane", "-p", "-t", pane.id).split("\n")[: pane.rows]
+
+    def press(self, node_id: str, pane: Pane, keys: list[str]) -> None:
+        """Press keys by tmux's names."""
+        self._run(node_id, "send-keys", "-t", pane.id, "--", *keys)
+
+    def keep_when_dead(self, pane: Pane, *, keep: bool) -> None:
+        """Whether the pane stays when its program ends, so that one can still see how; quiet when it is gone."""
+        change = ("on",) if keep else ()
+        try:
+            self._tmux.run("set-option", "-p", *(() if keep else ("-u",)), "-t", pane.id, "remain-on-exit", *change)
+        except TmuxError:
+            return
+
+    def refuse_if_person_types(self, node_id: str) -> None:
+        """Raise TypedByPerson when somebody pressed a key in one of the terminal's windows just now."""
+        try:
+            listing = self._tmux.run(
+                "list-clients", "-t", exact(tmux_session(node_id)), "-F", "#{client_control_mode} #{client_activity}"
+            )
+        except TmuxError:
+            raise ended(node_id) from None
+        rows = [line.split() for line in listing.splitlines()]
+        last = max((int(row[1]) for row in rows if len(row) == 2 and row[0] != "1" and row[1].isdigit()), default=0)
+        if time.time() - last < PERSON_GRACE_S + _CLOCK_STEP_S:
+            raise TypedByPerson(
+                f"A person is typing in terminal {node_id}; nothing was typed.",
+                "Wait a few seconds, read the terminal again, then decide.",
+            )
+
+    def _run(self, node_id: str, *arguments: str) -> str:
+        try:
+            return self._tmux.run(*arguments)
+        except TmuxError:
+            raise ended(node_id) from None
+
+
+def ended(node_id: str) -> CtlError:
+    """What every operation says of a terminal that has ended."""
+    return CtlError(
+        f"The terminal {node_id} has ended: its tmux session is gone.",
+        "Open a new one with terminal_open; terminal_close removes this one.",
+    )

@@ -1,0 +1,219 @@
+"""The output of every terminal as a numbered stream of bytes.
+
+tmux pipes what a pane's program writes into a private fifo (`pipe-pane`), one thread
+reads all fifos. Each stream keeps its last bytes only; a place in it is a cursor,
+`<stream>.<offset>`, so that a reader can ask for what came after. A stream begins
+when the host attaches to the terminal: a cursor from an earlier host names a stream
+that is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import shlex
+import threading
+import time
+
+from ..errors import CtlError
+from ..files import private_directory, remove_quietly
+from ..layout import DataPaths, tmux_session
+from ..tmux import Tmux, TmuxError, exact_pane
+
+# Kept per terminal, twice as much at most. A build's log of some 10,000 lines fits.
+KEPT_BYTES = 512 << 10
+READ_BYTES = 64 << 10  # what a pipe holds
+_CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,18})")
+
+
+class Stream:
+    """One terminal's output. Safe to use from several threads.
+
+    `end`: how many bytes there have been. `ended`: nothing more will come.
+    """
+
+    def __init__(self, node_id: str) -> None:
+        self.node_id = node_id
+        self.key = os.urandom(4).hex()
+        self.end = 0
+        self.ended = False
+        self._last_s = time.monotonic()
+        self._kept = bytearray()
+        self._listeners: list = []
+        self._changed = threading.Condition()
+
+    def quiet_s(self) -> float:
+        """Seconds since the last byte came, or since the host attached."""
+        return time.monotonic() - self._last_s
+
+    def cursor(self, offset: int | None = None) -> str:
+        """The name of a place, by default of the end as it is now."""
+        return f"{self.key}.{self.end if offset is None else offset}"
+
+    def offset(self, cursor: str) -> int | None:
+        """The place that a cursor names; None when it is not of this stream."""
+        match = _CURSOR.fullmatch(cursor)
+        if match is None or match[1] != self.key or int(match[2]) > self.end:
+            return None
+        return int(match[2])
+
+    def read(self, offset: int) -> tuple[int, bytes]:
+        """(offset of the first byte, bytes to the end); the first is later when older ones are gone."""
+        with self._changed:
+            start = max(offset, self.end - len(self._kept))
+            return start, bytes(self._kept[len(self._kept) - (self.end - start) :])
+
+    def wait_beyond(self, offset: int, timeout_s: float) -> bool:
+        """Wait until there is more than `offset` bytes, or the stream has ended; False when there is not."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.end > offset or self.ended, timeout_s) and self.end > offset
+
+    @contextlib.contextmanager
+    def listening(self, listener):
+        """Have `listener(bytes)` called with everything that comes, in the reading thread, for a while."""
+        self.listen(listener)
+        try:
+            yield
+        finally:
+            self.ignore(listener)
+
+    def listen(self, listener) -> None:
+        with self._changed:
+            self._listeners.append(listener)
+
+    def ignore(self, listener) -> None:
+        with self._changed:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+    def append(self, data: bytes) -> None:
+        """For the reading thread: these bytes came."""
+        with self._changed:
+            self._kept += data
+            if len(self._kept) > 2 * KEPT_BYTES:
+                del self._kept[:-KEPT_BYTES]
+            self.end += len(data)
+            self._last_s = time.monotonic()
+            for listener in tuple(self._listeners):
+                listener(data)
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        """For the reading thread: nothing more will come."""
+        with self._changed:
+            self.ended = True
+            self._changed.notify_all()
+
+
+class Streams:
+    """The streams of one tmux server's terminals.
+
+    `on_output(node_id, size)` and `on_end(node_id)` are called in the reading thread and
+    must not block.
+    """
+
+    def __init__(self, paths: DataPaths, tmux: Tmux, on_output=None, on_end=None) -> None:
+        self._paths = paths
+        self._tmux = tmux
+        self._on_output = on_output or (lambda _node_id, _size: None)
+        self._on_end = on_end or (lambda _node_id: None)
+        self._lock = threading.Lock()
+        self._streams: dict[str, Stream] = {}
+        self._selector: selectors.BaseSelector | None = None
+        self._arrivals: list[tuple[int, Stream]] = []
+        self._wake = -1
+
+    def get(self, node_id: str) -> Stream:
+        """The stream of a terminal, attached if it was not. Raises CtlError when the terminal has ended."""
+        with self._lock:
+            known = self._streams.get(node_id)
+            if known is not None and not known.ended:
+                return known
+            stream = Stream(node_id)
+            self._attach(stream)
+            self._streams[node_id] = stream
+            return stream
+
+    def detach_all(self) -> None:
+        """End tmux's pipes; the streams end with them."""
+        with self._lock:
+            for node_id in self._streams:
+                with contextlib.suppress(CtlError):
+                    self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(node_id)))
+
+    def _attach(self, stream: Stream) -> None:
+        fifo = self._fifo(stream.node_id)
+        descriptor = -1
+        try:
+            private_directory(self._paths.run)
+            remove_quietly(fifo)
+            os.mkfifo(fifo, 0o600)
+            # Open for reading before cat opens it for writing, so that neither waits.
+            descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            command = f"exec cat >{shlex.quote(fifo)}"
+            # tmux expands formats and times in the command.
+            command = command.replace("#", "##").replace("%", "%%")
+            self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(stream.node_id)), command)
+            self._read_in_background(descriptor, stream)
+        except TmuxError:
+            _close(descriptor)
+            raise CtlError(
+                f"The terminal {stream.node_id} has ended: its tmux session is gone.",
+                "Open a new one with terminal_open; terminal_close removes this one.",
+            ) from None
+        except OSError as error:
+            _close(descriptor)
+            raise CtlError(f"The terminal's output cannot be followed: {error.strerror}.") from None
+
+    def _read_in_background(self, descriptor: int, stream: Stream) -> None:
+        if self._selector is None:
+            woken, self._wake = os.pipe()
+            for end in (woken, self._wake):
+                os.set_blocking(end, False)
+            self._selector = selectors.DefaultSelector()
+            self._selector.register(woken, selectors.EVENT_READ, None)
+            threading.Thread(target=self._read_all, name="streams", daemon=True).start()
+        self._arrivals.append((descriptor, stream))
+        with contextlib.suppress(BlockingIOError):  # a full pipe wakes it as well
+            os.write(self._wake, b"x")
+
+    def _read_all(self) -> None:
+        while True:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    os.read(key.fd, READ_BYTES)
+                    while self._arrivals:
+                        descriptor, stream = self._arrivals.pop(0)
+                        self._selector.register(descriptor, selectors.EVENT_READ, stream)
+                else:
+                    self._read_one(key.fd, key.data)
+
+    def _read_one(self, descriptor: int, stream: Stream) -> None:
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            stream.append(data)
+            self._on_output(stream.node_id, len(data))
+            return
+        self._selector.unregister(descriptor)
+        _close(descriptor)
+        stream.finish()
+        with self._lock:
+            if self._streams.get(stream.node_id) is stream:
+                del self._streams[stream.node_id]
+                remove_quietly(self._fifo(stream.node_id))
+        self._on_end(stream.node_id)
+
+    def _fifo(self, node_id: str) -> str:
+        return os.path.join(self._paths.run, f"{node_id}.out")
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
