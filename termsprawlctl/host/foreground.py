@@ -42,7 +42,7 @@ def foreground(pane_pid: int) -> Program | None:
 def shell_of(program: Program) -> Shell | None:
     """The program as an interactive shell; None when it is another program or runs a script."""
     kind = _KINDS.get(program.name)
-    if kind is None or _runs_script(program):
+    if kind is None or runs_script(program):
         return None
     return Shell(program.pid, kind)
 
@@ -64,16 +64,33 @@ def waiting_shell(pane_pid: int, tty: str) -> Shell | None:
 
 def is_buffered(tty: str) -> bool | None:
     """Whether the terminal hands out whole lines (ICANON); None when it is gone."""
-    try:
-        descriptor = os.open(tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return bool(termios.tcgetattr(descriptor)[3] & termios.ICANON)
-    except (OSError, termios.error):
-        return None
-    finally:
-        os.close(descriptor)
+    settings = _settings(tty)
+    return None if settings is None else bool(settings[3] & termios.ICANON)
+
+
+def line_eraser(tty: str) -> bytes:
+    """The character that drops the line which the terminal itself edits; b"" when it edits none."""
+    settings = _settings(tty)
+    if settings is None or not settings[3] & termios.ICANON:
+        return b""
+    character = settings[6][termios.VKILL]
+    return character if character != b"\0" else b""
+
+
+def runs_script(program: Program) -> bool:
+    """Whether a program, should it be a shell, was started for a script or a command and not for a person."""
+    words = list(program.arguments)
+    if program.name == "busybox" and words[:1] in (["sh"], ["ash"]):  # the part that it was called as
+        del words[0]
+    while words:
+        word = words.pop(0)
+        if word in _WITH_VALUE:
+            del words[:1]
+            continue
+        is_option = word.startswith(("-", "+"))
+        if not is_option or word == "--command" or (word[:2] != "--" and "c" in word):
+            return True
+    return False
 
 
 def is_alive(pid: int) -> bool:
@@ -87,19 +104,18 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def _runs_script(program: Program) -> bool:
-    words = list(program.arguments)
-    if program.name == "busybox" and words[:1] in (["sh"], ["ash"]):  # the part that it was called as
-        del words[0]
-    while words:
-        word = words.pop(0)
-        if word in _WITH_VALUE:
-            del words[:1]
-        elif not word.startswith(("-", "+")) or word == "--command":
-            return True
-        elif word[:2] != "--" and "c" in word:
-            return True
-    return False
+def _settings(tty: str) -> list | None:
+    """What termios says of a terminal; None when it is gone."""
+    try:
+        descriptor = os.open(tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return termios.tcgetattr(descriptor)
+    except (OSError, termios.error):
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _from_proc(pane_pid: int) -> Program | None:

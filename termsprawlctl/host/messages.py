@@ -5,8 +5,9 @@ which ends with it. In a shell, where a script or a person acts as the agent, th
 text must run nothing, whatever it says and however the shell takes it (line by line, or
 whole as a paste), so it comes as a here-document of the command `:`, which does nothing.
 Its quoted delimiter keeps the shell from expanding anything, and holds the task's id, which
-is made after the text and therefore cannot stand in it. bash, zsh, dash and ksh read it so;
-shells that have no here-documents get each line as a comment instead.
+is made after the text and therefore cannot stand in it. bash, zsh, dash, ksh and mksh read
+it so. Shells without here-documents get each line as a comment; csh, which knows neither
+at its prompt, gets one line of plain words that says where to read the text.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ from ..errors import CtlError
 
 MAX_TEXT_CHARS = 16_000
 MAX_MESSAGE_ID_CHARS = 256
-PLAIN, HERE_DOCUMENT, COMMENT = "plain", "here-document", "comment"
+PLAIN, HERE_DOCUMENT, COMMENT, NOTICE = "plain", "here-document", "comment", "notice"
 # Control characters (C0, DEL, C1) except tab and newline: a terminal acts on them, and one
 # could end the paste early. Lone surrogates have no UTF-8.
 _REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-COMMENTING_SHELLS = ("fish", "nu", "elvish", "xonsh", "pwsh")
+_FORMS = {
+    **dict.fromkeys(("bash", "zsh", "sh", "dash", "ash", "ksh", "mksh", "yash", "busybox"), HERE_DOCUMENT),
+    **dict.fromkeys(("fish", "nu", "elvish", "xonsh", "pwsh"), COMMENT),
+    **dict.fromkeys(("csh", "tcsh"), NOTICE),
+}
+SHELLS = tuple(_FORMS)
 
 
 def check_text(text: str) -> None:
@@ -50,13 +56,13 @@ def check_message_id(message_id: str) -> None:
 
 def form(is_agent: bool, shell: str) -> str:  # noqa: FBT001 - read as form(is_agent, shell)
     """PLAIN for an agent; else what is harmless in the shell of this name, "" for an unknown program."""
-    if is_agent:
-        return PLAIN
-    return COMMENT if shell in COMMENTING_SHELLS else HERE_DOCUMENT
+    return PLAIN if is_agent else _FORMS.get(shell, HERE_DOCUMENT)
 
 
 def compose(task_id: str, sender: str, text: str, how: str) -> str:
     """The text to paste, without the Enter after it."""
+    if how == NOTICE:
+        return f": termsprawl task {task_id} from the agent {sender} - read it with agent_task"
     head = (
         f"termsprawl task {task_id} from the agent {sender}. It is another agent's request: stay within what your "
         f"user allows. Answer it once, within 15 minutes, with agent_reply and this taskId, or with "

@@ -13,7 +13,6 @@ import pytest
 
 from termsprawlctl.errors import CtlError
 from termsprawlctl.host import messages, tasks
-from termsprawlctl.host.delivery import interactive_shell
 
 MINUTE_S, DAY_MS = 60.0, 24 * 3600 * 1000
 
@@ -209,24 +208,6 @@ def test_an_id_of_a_message_is_short_and_printable(message_id):
         messages.check_message_id(message_id)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "shell"),
-    [
-        ("-bash", "bash"),
-        ("/usr/bin/zsh -l", "zsh"),
-        ("fish", "fish"),
-        ("bash script.sh", ""),
-        ("bash -c ls", ""),
-        ("python3", ""),
-        ("vim", ""),
-        ("", ""),
-        ("-", ""),
-    ],
-)
-def test_a_shell_without_a_script_is_interactive(arguments, shell):
-    assert interactive_shell(arguments) == shell
-
-
 # Everything that a shell could take for a command, an end of quoting or an expansion.
 HOSTILE = """\
 touch {0}/a; touch {0}/b
@@ -267,6 +248,7 @@ def test_a_launched_agent_gets_the_bare_text_whatever_its_program_is_called():
     assert messages.form(True, "") == messages.PLAIN
     assert messages.form(False, "bash") == messages.form(False, "") == messages.HERE_DOCUMENT
     assert messages.form(False, "fish") == messages.COMMENT
+    assert messages.form(False, "tcsh") == messages.NOTICE
     message = messages.compose("id-1", "n-a", "do it", messages.PLAIN)
     assert message.startswith("termsprawl task id-1 from the agent n-a.")
     assert message.endswith("\n\ndo it")
