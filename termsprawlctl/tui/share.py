@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import select
+import socket
 
 from . import wire
 from .controller import Controller
@@ -29,20 +30,24 @@ class Share:
         self.loop = asyncio.get_running_loop()
         self.connections: set[_Connection] = set()
         self._token = token.encode()
-        self._server: asyncio.AbstractServer | None = None
+        self._listener: socket.socket | None = None
+        self._opening: set[asyncio.Task] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def start(self, listener) -> None:
-        """Begin to accept on a bound and listening socket."""
-        self._server = await self.loop.create_unix_server(lambda: _Connection(self), sock=listener)
+    def start(self, listener: socket.socket) -> None:
+        """Begin to accept on a bound and listening socket, which stays the caller's to close."""
+        listener.setblocking(False)
+        self._listener = listener
+        self.loop.add_reader(listener, self._accept)
 
     def close(self) -> None:
-        """Revoke: whoever waits is told so, then all connections and the socket close."""
+        """Revoke: accept nobody any more, tell whoever waits, close all connections. Harmless when done twice."""
         self.controller.revoke()
         if self._timer:
             self._timer.cancel()
-        if self._server:
-            self._server.close()
+        if self._listener:
+            self.loop.remove_reader(self._listener)
+            self._listener = None
         for connection in list(self.connections):
             connection.finish(wire.rejected(wire.REVOKED))
 
@@ -59,6 +64,21 @@ class Share:
         if deadline_s is not None:
             # The loop's clock is time.monotonic, as is the controller's.
             self._timer = self.loop.call_at(deadline_s, self._tick)
+
+    def _accept(self) -> None:
+        # By hand: asyncio's own server forgets a connection that it accepts while it is closed.
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return  # gone again
+        if len(self.connections) >= MAX_CONNECTIONS:
+            sock.close()
+            return
+        connection = _Connection(self)
+        self.connections.add(connection)
+        opening = self.loop.create_task(self.loop.connect_accepted_socket(lambda: connection, sock))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
 
     def _tick(self) -> None:
         self._timer = None
@@ -79,10 +99,9 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport) -> None:
         self._transport = transport
-        if len(self._share.connections) >= MAX_CONNECTIONS:
+        if self._finished:
             transport.abort()
             return
-        self._share.connections.add(self)
         self._timers.append(self._share.loop.call_later(CUT_OFF_S, transport.abort))
 
     def data_received(self, data: bytes) -> None:
@@ -124,8 +143,9 @@ class _Connection(asyncio.Protocol):
         if self._finished:
             return
         self._finished = True
-        self._transport.write(wire.encode(answer))
-        self._transport.close()
+        if self._transport:  # else it is still being opened
+            self._transport.write(wire.encode(answer))
+            self._transport.close()
 
     def _accept(self) -> None:
         try:

@@ -54,7 +54,7 @@ class _Sharing:
             await started
             if self._over.done():
                 raise UsageError(f"nothing was shared: {self._over.result()}.")
-            await self._share.start(self._place.listener)
+            self._share.start(self._place.listener)
             if with_bar:
                 shown = bar.BarPane(self._tmux, self._client.session, self._client.window, self._place.path)
                 view.watch_pane(shown.pane, lambda: self._end("revoked (the bar was closed)"))

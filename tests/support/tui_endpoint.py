@@ -52,16 +52,22 @@ class FakeEndpoint:
         self.requests: list[bytes] = []
         self._threads: list[threading.Thread] = []
         self._events: list[threading.Event] = []
+        self._taken = threading.Event()  # set once the last serve() has its connection
+        self._taken.set()
 
     def write(self, members: object) -> None:
         self.file.write_bytes(members if isinstance(members, bytes) else json.dumps(members).encode())
         self.file.chmod(0o600)
 
     def serve(self, *chunks: bytes | threading.Event) -> None:
-        """Answer the next connection after its line: bytes are sent, an Event is waited for."""
+        """Answer the next connection that no other serve() answers: bytes are sent, an Event is waited for."""
+        before, self._taken = self._taken, threading.Event()
+        taken = self._taken
 
         def talk() -> None:
+            before.wait(PATIENCE_S)
             connection, _ = self.listener.accept()
+            taken.set()
             with connection:
                 connection.settimeout(PATIENCE_S)
                 received = b""

@@ -33,7 +33,7 @@ class PlayedShare:
 
     async def _start(self) -> None:
         self.share = Share(self.controller, self.place.token, self._loop.call_soon, self._report)
-        await self.share.start(self.place.listener)
+        self.share.start(self.place.listener)
 
     def _report(self, *what) -> None:
         self.reports.append(what)

@@ -1,0 +1,262 @@
+"""How a share ends, and what it leaves: nothing, except after SIGKILL."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+
+import pytest
+from support.command import run
+from support.tui_endpoint import CONTEXT, TOKEN, FakeEndpoint, line
+from support.tui_share import RunningShare, ask, dial, one_line
+from support.tui_tmux import PATIENCE_S, Prepared, Terminal, eventually, is_running, plain_path
+
+GET = {"operation": "get_view_context"}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    servers = Prepared(tmp_path_factory.mktemp, plain_path())
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
+def tmux(prepared):
+    server = prepared.take()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def argv(ctl, tmux):
+    return [ctl, "tui", "share", "--socket-path", tmux.socket]
+
+
+@pytest.fixture
+def share(argv, tmux):
+    running = RunningShare(argv, tmux.env)
+    yield running
+    running.stop(signal.SIGKILL)
+
+
+def places(tmux) -> list[str]:
+    return [name for name in os.listdir(tmux.env["TMPDIR"]) if name.startswith("termsprawl-tui-")]
+
+
+def assert_over(share, tmux, reason: str) -> None:
+    assert share.ended() == 0
+    assert share.out[-1] == f"TUIMCP off: {reason}\n"
+    assert places(tmux) == []
+    assert share.process.poll() == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (signal.SIGTERM, "revoked (SIGTERM)"),
+        (signal.SIGHUP, "revoked (SIGHUP)"),
+        (signal.SIGINT, "revoked (Ctrl-C)"),
+    ],
+)
+def test_a_signal_ends_it_cleanly_and_the_client_stays_as_it_is(share, tmux, number, reason):
+    waiting = dial(share.path)
+    share.process.send_signal(number)
+    assert_over(share, tmux, reason)
+    assert one_line(waiting) == {"status": "rejected", "code": "revoked"}
+    waiting.close()
+    assert tmux.clients() == [tmux.first.name], "the watcher is gone"
+    assert tmux.session_of(tmux.first) == "one"
+
+
+def test_two_signals_at_once_do_no_harm(share, tmux):
+    share.process.send_signal(signal.SIGTERM)
+    share.process.send_signal(signal.SIGINT)
+    share.ended()
+    assert places(tmux) == []
+
+
+def test_it_ends_when_the_client_detaches(share, tmux):
+    tmux.run("detach-client", "-t", tmux.first.name)
+    assert_over(share, tmux, "the client has been detached")
+
+
+def test_it_ends_when_the_clients_terminal_is_closed(share, tmux):
+    tmux.first.close()
+    assert_over(share, tmux, "the client has been detached")
+
+
+def test_it_ends_when_the_clients_session_is_killed(share, tmux):
+    tmux.run("kill-session", "-t", "=one")
+    assert_over(share, tmux, "the client has been detached")
+
+
+def test_it_goes_on_when_the_client_survives_its_session(share, tmux):
+    tmux.run("set-option", "-g", "detach-on-destroy", "off")
+    tmux.run("kill-session", "-t", "=one")
+    eventually(lambda: tmux.session_of(tmux.first) == "two")
+    assert share.context()["ready"]
+
+
+def test_another_client_in_the_same_terminal_is_not_the_one_that_was_shared(share, tmux):
+    """Terminal names are used again; a share is not."""
+    tmux.run("detach-client", "-t", tmux.first.name)
+    again = Terminal(["tmux", "-u", "-S", tmux.socket, "attach-session", "-t", "=one"], tmux.env)
+    assert_over(share, tmux, "the client has been detached")
+    again.close()
+
+
+def test_it_ends_when_the_tmux_server_ends(share, tmux):
+    tmux.run("kill-server")
+    assert share.ended() == 0
+    assert places(tmux) == []
+
+
+def test_it_ends_when_the_tmux_server_is_killed(share, tmux):
+    os.kill(tmux.pid(), signal.SIGKILL)
+    assert_over(share, tmux, "tmux has ended")
+
+
+def test_it_can_be_revoked_while_tmux_does_not_answer(share, tmux):
+    server = tmux.pid()
+    os.kill(server, signal.SIGSTOP)
+    try:
+        share.process.send_signal(signal.SIGTERM)
+        assert_over(share, tmux, "revoked (SIGTERM)")
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+def test_what_sigkill_leaves_is_inert_and_leads_nobody_to_a_new_share(ctl, argv, share, tmux):
+    share.stop(signal.SIGKILL)
+    with pytest.raises(ConnectionRefusedError):
+        dial(share.path)
+    eventually(lambda: tmux.clients() == [tmux.first.name], "the watcher goes with it")
+    new = RunningShare(argv, tmux.env)
+    done = run([ctl, "tui", "context", "--endpoint", share.path], tmux.env)
+    assert done.status == 1
+    assert b"target_unavailable" in done.out
+    assert ask(new.path, GET, token=share.members["token"])["code"] == "unauthorized"
+    assert ask(new.path, GET)["status"] == "context"
+    new.stop()
+    assert places(tmux) == [os.path.basename(os.path.dirname(share.path))]
+    done = run([ctl, "tui", "revoke", share.path], tmux.env)
+    assert (done.status, done.out) == (0, b"nobody was sharing there any more; its directory is removed\n")
+    assert places(tmux) == []
+
+
+def test_nothing_of_it_outlives_it(share):
+    children = [int(pid) for pid in open_children(share.process.pid)]
+    assert children, "the watcher"
+    share.stop()
+    assert not any(is_running(pid) for pid in children)
+
+
+def open_children(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            return children.read().split()
+    except FileNotFoundError:
+        pytest.skip("needs /proc")
+
+
+def test_a_reader_that_does_not_read_holds_nothing_up(argv, tmux):
+    reader, writer = os.pipe()
+    process = subprocess.Popen(argv, env=tmux.env, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
+    path = os.read(reader, 4096).decode().split("  [Revoke]")[0][len("TUIMCP on: ") :]
+    fill(writer)
+    for _ in range(3):
+        assert ask(path, GET)["status"] == "context"
+    process.terminate()
+    assert process.wait(PATIENCE_S) == 0
+    os.close(reader)
+    os.close(writer)
+
+
+def fill(writer: int) -> None:
+    """Write until the pipe takes no more."""
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 512)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x")
+    # Both ends of a pipe's side share this flag: the share's own is blocking.
+    os.set_blocking(writer, True)
+
+
+def test_a_reader_that_went_away_ends_nothing(argv, tmux):
+    reader, writer = os.pipe()
+    process = subprocess.Popen(argv, env=tmux.env, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
+    os.close(writer)
+    path = os.read(reader, 4096).decode().split("  [Revoke]")[0][len("TUIMCP on: ") :]
+    os.close(reader)
+    for _ in range(3):
+        assert ask(path, GET)["status"] == "context"
+    process.terminate()
+    assert process.wait(PATIENCE_S) == 0
+
+
+def test_in_the_background_of_a_terminal_it_leaves_the_keys_to_the_shell(argv, tmux):
+    shell = Terminal(["/bin/sh", "-i"], tmux.env)
+    command = " ".join(argv)
+    shell.type(f"{command} &\r".encode())
+    eventually(lambda: b"TUIMCP on: " in shell.output and b"To revoke: " in shell.output)
+    shell.type(b"echo r-$((40+2))\r")
+    eventually(lambda: b"r-42" in shell.output)
+    assert len(places(tmux)) == 1
+    shell.type(b"fg\r")
+    eventually(lambda: b"fg\r\n" in shell.output)
+    shell.type(b"\x03")
+    eventually(lambda: b"TUIMCP off: revoked (Ctrl-C)" in shell.output)
+    assert places(tmux) == []
+    shell.close()
+
+
+def test_the_token_is_in_no_output_no_argument_and_no_childs_environment(share):
+    token = share.members["token"].encode()
+    for pid in [share.process.pid, *map(int, open_children(share.process.pid))]:
+        for name in ("cmdline", "environ"):
+            with open(f"/proc/{pid}/{name}", "rb") as file:
+                assert token not in file.read()
+
+
+def test_revoke_leaves_another_programs_share_alone(ctl, tmp_path_factory, hermetic_env):
+    fake = FakeEndpoint(tmp_path_factory.mktemp("f"))
+    done = run([ctl, "tui", "revoke", fake.path], hermetic_env)
+    assert done.status == 1
+    assert b"belongs to another program" in done.err
+    assert fake.file.exists()
+    fake.close()
+
+
+@pytest.mark.parametrize(
+    "path", ["relative/endpoint.json", "/nowhere/endpoint.json", "/etc/passwd", "/tmp/endpoint.json"]
+)
+def test_revoke_refuses_what_is_no_endpoint_and_touches_nothing(ctl, hermetic_env, path):
+    done = run([ctl, "tui", "revoke", path], hermetic_env)
+    assert (done.status, done.out) == (2, b"")
+
+
+def test_a_share_that_is_over_says_so_to_a_select_from_a_shell(ctl, tmp_path_factory, hermetic_env):
+    """The frame was sent and no answer came: nobody knows, and the command says how to find out."""
+    fake = FakeEndpoint(tmp_path_factory.mktemp("f"))
+    fake.serve(line(CONTEXT))
+    fake.serve(b"")
+    done = run([ctl, "tui", "select", "ses_b", "--endpoint", fake.path], hermetic_env)
+    assert done.status == 1
+    assert b'"code": "timeout_unknown"' in done.out
+    assert b"Look before you select again: termsprawlctl tui context --endpoint" in done.err
+    assert TOKEN.encode() not in done.out + done.err
+    fake.close()
+
+
+def test_help_names_every_action_and_not_the_bars_own(ctl, hermetic_env):
+    done = run([ctl, "tui", "--help"], hermetic_env)
+    listed = done.out.split(b"options:")[0]
+    for action in (b"context", b"select", b"share", b"sessions", b"revoke"):
+        assert b"\n    " + action in listed
+    assert b"\n    bar" not in listed
