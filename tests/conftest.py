@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,12 +14,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
-def ctl() -> str:
-    """The path of the built file, which `make test` makes first."""
+def ctl(tmp_path_factory) -> str:
+    """The path of a copy of the built file, which `make test` makes first.
+
+    A copy, so that a build that goes on meanwhile does not change it under the tests.
+    """
     path = ROOT / "dist" / "termsprawlctl"
     if not path.is_file():
         pytest.fail(f"{path} is missing: run `make build` first (`make test` does)", pytrace=False)
-    return str(path)
+    return str(shutil.copy2(path, tmp_path_factory.mktemp("built") / "termsprawlctl"))
 
 
 @pytest.fixture
