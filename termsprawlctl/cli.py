@@ -32,6 +32,8 @@ COMMANDS = {
     "tui": ("tui share|sessions|context|select|revoke", "share a live tmux client with an agent, or use a share"),
     "launch": ("launch AGENT", "start a coding agent in a terminal of the embedded host"),
     "agent": ("agent run AGENT PROMPT", "give a task to a coding agent, show its steps, print its answer"),
+    "install": ("install CLIENT", "add one of the MCP servers to an MCP client's configuration"),
+    "uninstall": ("uninstall CLIENT", "take it out of the client's configuration again"),
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
 

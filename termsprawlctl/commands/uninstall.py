@@ -1,0 +1,26 @@
+"""`uninstall`: take out of a client's configuration what `install` put in."""
+
+from __future__ import annotations
+
+from .install import add_target, where
+
+EPILOG = """\
+examples:
+  termsprawlctl uninstall codex                        what would be taken out
+  termsprawlctl uninstall claude --write
+  termsprawlctl uninstall claude --server agent:codex --write
+
+Only an entry that starts this program is taken out; every other byte of the file stays.
+"""
+
+
+def configure(parser) -> None:
+    parser.epilog = EPILOG
+    add_target(parser)
+
+
+def run(args) -> int:
+    from ..install import shell
+    from ..install.work import Plan
+
+    return shell.uninstall(Plan.uninstall(*where(args)), write=args.write, as_json=args.json)

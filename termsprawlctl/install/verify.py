@@ -1,0 +1,118 @@
+"""Does it work? Asked of the server itself, by its own argv, and of the client."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections import namedtuple
+
+from .. import jsontext
+from ..errors import CtlError
+from ..processes import run
+from .dialects import Server
+
+HANDSHAKE_S = 30.0  # a start takes well under a second; a loaded machine gets time
+LIST_S = 90.0  # some clients start all of their servers, one after the other
+REVISION = "2025-06-18"  # of the protocol; one that every client here speaks
+# All that the MCP libraries hand on to a server by themselves: what needs more would
+# work here and fail in the client.
+HANDED_ON = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+# server: its name and version as it gives them; tools: how many it lists
+Answer = namedtuple("Answer", "server tools")
+
+
+def handshake(server: Server, environment) -> Answer:
+    """Start the server as a client would, and ask for its tools. Raises CtlError with its own words."""
+    handed_on = {name: environment[name] for name in HANDED_ON if name in environment}
+    messages = [
+        _request(1, "initialize", protocolVersion=REVISION, capabilities={}, clientInfo=_CLIENT_INFO),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        _request(2, "tools/list"),
+    ]
+    answers, words = _converse(server, {**handed_on, **server.environment}, messages)
+    greeting, tools = _result(answers.get(1), words), _result(answers.get(2), words)
+    about = greeting.get("serverInfo") or {}
+    return Answer(f"{about.get('name')} {about.get('version')}", len(tools.get("tools") or []))
+
+
+def listed(argv: list[str], name: str, environment, cwd: str) -> str | None:
+    """The line about the server in the client's own list.
+
+    "" when the list does not name it, None when the client is not installed or its list
+    fails for reasons of its own.
+    """
+    program = shutil.which(argv[0], path=environment.get("PATH"))
+    if program is None:
+        return None
+    try:
+        done = run([program, *argv[1:]], timeout_s=LIST_S, environment={**environment, "NO_COLOR": "1"}, cwd=cwd)
+    except CtlError:
+        return None
+    if done.status != 0:
+        return None
+    # Some write the list to standard error.
+    text = _COLOUR.sub("", (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace"))
+    word = re.compile(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])")
+    lines = [re.sub(r"\s+", " ", line.strip(" │┌└●\t\r")) for line in text.split("\n") if word.search(line)]
+    return lines[0] if lines else ""
+
+
+_CLIENT_INFO = {"name": "termsprawlctl install", "version": "1.0.0"}
+
+
+def _request(number: int, method: str, **params) -> dict:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def _converse(server: Server, environment, messages: list[dict]) -> tuple[dict, str]:
+    """(the answers by their ids, the last line of standard error). Raises CtlError."""
+    wanted = {message["id"] for message in messages if "id" in message}
+    answers: dict = {}
+    with tempfile.TemporaryFile() as log:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+                server.argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            )
+        except OSError as error:
+            raise CtlError(f"cannot run {server.argv[0]}: {error.strerror}.") from None
+        with process:
+            limit = threading.Timer(HANDSHAKE_S, process.kill)
+            limit.start()
+            try:
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+                    process.stdin.flush()
+                while wanted - set(answers) and (line := process.stdout.readline()):
+                    answers.update(_answer(line))
+                # Its input ends only now: a server takes that for the end of all interest.
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.close()
+                process.stdout.read()
+            finally:
+                limit.cancel()
+                process.kill()
+        log.seek(0)
+        words = log.read().decode("utf-8", "replace").strip().split("\n")[-1]
+    return answers, words or f"no answer (status {process.returncode})."
+
+
+def _answer(line: bytes) -> dict:
+    try:
+        message = jsontext.loads(line)
+    except ValueError:
+        return {}
+    return {message.get("id"): message} if isinstance(message, dict) and "method" not in message else {}
+
+
+def _result(answer: object, words: str) -> dict:
+    if isinstance(answer, dict) and isinstance(answer.get("result"), dict):
+        return answer["result"]
+    error = answer.get("error") if isinstance(answer, dict) else None
+    raise CtlError(str(error.get("message")) if isinstance(error, dict) else words)

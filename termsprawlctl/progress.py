@@ -1,0 +1,24 @@
+"""A word on standard error while something takes longer than people wait without one."""
+
+from __future__ import annotations
+
+import threading
+
+from . import console
+
+PATIENCE_S = 1.0
+
+
+class Notice:
+    """`with Notice("looking for ..."):` says so once it has taken longer than a second."""
+
+    def __init__(self, text: str) -> None:
+        self._timer = threading.Timer(PATIENCE_S, console.err, [f"termsprawlctl: {text} …"])
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+
+    def __exit__(self, *_) -> None:
+        self._timer.cancel()
