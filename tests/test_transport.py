@@ -557,6 +557,26 @@ def test_an_answer_to_a_body_that_was_not_read_is_not_lost(tmp_path, script):
     assert exchange(tmp_path, script, args=LARGE, receive_buffer=4096) == TOO_LARGE
 
 
+@pytest.mark.parametrize("error", [BrokenPipeError, ConnectionResetError])
+def test_an_answer_is_read_even_if_sending_broke_before_it_was_seen(tmp_path, monkeypatch, error):
+    # Between looking for an answer and sending on, the server may have closed.
+    class Breaking(socket.socket):
+        def send(self, data):
+            if bytes(data[:1]) == b"{":
+                raise error
+            return super().send(data)
+
+    def script(connection):
+        connection.read_head()
+        connection.send(answer(TOO_LARGE, "400 Bad Request"))
+
+    with ScriptedServer(script) as server:
+        files = SessionFiles(tmp_path, server.port)
+        monkeypatch.setattr(transport.socket, "socket", Breaking)
+        assert ask(files) == TOO_LARGE
+        monkeypatch.undo()
+
+
 def test_an_interim_answer_does_not_stop_the_body(tmp_path):
     def script(connection):
         connection.send(b"HTTP/1.1 100 Continue\r\nx: y\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")

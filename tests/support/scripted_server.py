@@ -76,10 +76,13 @@ class Connection:
                 pass
 
     def wait_unread(self) -> None:
-        """Like wait_for_hangup, but leaving all that comes in the kernel's buffers."""
+        """Until the connection breaks or the server closes, leaving all that comes in the kernel's buffers.
+
+        Without end on purpose: a client that does not keep its deadline hangs here.
+        """
         poll = select.poll()
         poll.register(self.sock, 0)  # POLLHUP and POLLERR alone
-        poll.poll(JOIN_S * 1000)
+        poll.poll()
 
     def client_is_there(self, for_s: float) -> bool:
         """Wait up to for_s seconds; False as soon as the client has hung up or the server closes."""
