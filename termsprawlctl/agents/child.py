@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 
 from .processtree import MARKER, Family
-from .supervise import encode_order
+from .supervise import DISMISSED, encode_order
 
 # The supervisor starts isolated, as the built file does, from the same file or folder.
 BOOT = "import sys;sys.path.insert(0,sys.argv.pop(1));from termsprawlctl.agents.supervise import main;main()"
@@ -90,6 +91,8 @@ class Child:
             self.failed_errno = int(value)
         elif word == "exit":
             self.exit_status = int(value)
+        elif word == "left":
+            self.gone = True
 
     @property
     def ended(self) -> bool:
@@ -112,18 +115,23 @@ class Child:
             self._supervisor_ended()
 
     def close(self) -> None:
-        """Free the descriptors. The supervisor, if it still runs, ends the run."""
+        """Dismiss the supervisor: the run's files are removed. If the run goes on, it is ended."""
+        with contextlib.suppress(OSError):
+            self._control.send(DISMISSED)
         self._control.close()
+        self._reap()
 
     def _supervisor_ended(self) -> None:
+        """It has closed its socket before it was dismissed: it was killed, so the run is not ended yet."""
         self.gone = True
+        self._reap()
+        Family(self._supervisor.pid, self._marker).end(0.2, HARD_LIMIT_S, lambda: None)
+        if self.exit_status is None:
+            self.exit_status = -9
+
+    def _reap(self) -> None:
         try:
-            status = self._supervisor.wait(HARD_LIMIT_S)
+            self._supervisor.wait(HARD_LIMIT_S)
         except subprocess.TimeoutExpired:
             self._supervisor.kill()
-            status = self._supervisor.wait()
-        if status != 0:
-            # It was killed, so the run is not ended yet.
-            Family(self._supervisor.pid, self._marker).end(0.2, HARD_LIMIT_S, lambda: None)
-            if self.exit_status is None:
-                self.exit_status = -9
+            self._supervisor.wait()

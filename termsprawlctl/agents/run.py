@@ -89,6 +89,7 @@ class Run:
         self._resumed_in = resumed_in
         self._workspace = workspace
         self._capture: Capture | None = None
+        self._child: Child | None = None
         self._reader: Reader = self._new_reader()
 
     def execute(self, cancelled: threading.Event, report) -> Outcome:
@@ -129,12 +130,16 @@ class Run:
                 yield from self._capture.whole(part)
 
     def close(self) -> None:
-        """Remove the run's files."""
+        """Remove the run's files; ends the run if execute() has raised."""
         if self._capture is not None:
             self._capture.close()
             self._capture = None
         if self._request.scratch:
             shutil.rmtree(self._request.scratch, ignore_errors=True)
+        # Last, because the supervisor removes the files if this process is killed before.
+        if self._child is not None:
+            self._child.close()
+            self._child = None
 
     # --- preparing -----------------------------------------------------------------------
 
@@ -157,7 +162,8 @@ class Run:
         return environment
 
     def _start(self, executable: str, environment: dict[str, str]) -> Child:
-        if self._capture is not None:
+        if self._child is not None:
+            self._child.close()
             self._capture.close()
         mark = secrets.token_hex(8)
         self._capture = Capture(self._request.scratch, self._request.prompt, mark)
@@ -175,13 +181,10 @@ class Run:
 
     def _attempt(self, executable: str, environment: dict, cancelled, report, first: FirstRun) -> Outcome:
         watched = Watched(self._request.cwd)
-        child = self._start(executable, environment)
-        try:
-            stop = self._follow(child, cancelled, report, first)
-        finally:
-            child.close()
+        self._child = self._start(executable, environment)
+        stop = self._follow(self._child, cancelled, report, first)
         self._reader.finish()
-        return self._outcome(child, stop, watched)
+        return self._outcome(self._child, stop, watched)
 
     def _follow(self, child: Child, cancelled, report, first: FirstRun) -> str:
         """Read until nothing of the run is alive; returns why it was stopped."""

@@ -2,8 +2,8 @@
 
 It is a process of its own because ours may be killed at any time: one MCP client sends
 SIGKILL ten milliseconds after SIGTERM. It speaks over a socket:
-    in   the order (see `Order`); after it, any byte and the end of the input both mean:
-         end the run
+    in   the order (see encode_order); after it, any byte and the end of the input both
+         mean: end the run. Bytes that end in DISMISSED: its files are removed, go
     out  one line each: `pid N`, `error ERRNO` if it cannot be started, `exit STATUS`
          (negative: the signal), `left N` processes that could not be ended
 Descriptors 0, 1 and 2 and the environment are the CLI's own. The CLI starts only when this
@@ -23,6 +23,7 @@ import time
 LEFTOVER_GRACE_S = 0.5
 LEFTOVER_LIMIT_S = 5.0
 READ_BYTES = 65536
+DISMISSED = b"."
 SIZE_BYTES = 4  # before an order, big-endian
 # Python ignores the first two for itself.
 DEFAULT_AGAIN = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
@@ -72,7 +73,8 @@ class Supervisor:
             self._say(f"exit {-signal.SIGKILL if self._status is None else self._status}")
             left = family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
             self._say(f"left {left}")
-        if self._is_alone():
+        # Whoever ordered the run removes its files, and may be killed before that is done.
+        if not self._is_dismissed():
             _clean(order)
 
     def _listen_to_signals(self) -> None:
@@ -167,11 +169,14 @@ class Supervisor:
         except (BrokenPipeError, ConnectionError):
             self._alone = True
 
-    def _is_alone(self) -> bool:
-        if not self._alone:
-            ready, _, _ = select.select([self._control], [], [], 0)
-            self._alone = bool(ready) and not self._read()
-        return self._alone
+    def _is_dismissed(self) -> bool:
+        """Wait until the one who ordered the run has removed its files, or is gone."""
+        heard = b""
+        while not (self._alone or heard.endswith(DISMISSED)):
+            piece = self._read()
+            heard += piece
+            self._alone = not piece
+        return not self._alone
 
 
 def _clean(order: dict) -> None:

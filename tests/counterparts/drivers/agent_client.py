@@ -1,0 +1,48 @@
+"""Call tools of a stdio server one after the other, or at once, with the official Python client.
+
+usage: agent_client.py PLAN.json COMMAND [WORD ...]
+PLAN: {"env": {...}, "calls": [[TOOL, ARGUMENTS], ...], "at_once": bool}. Arguments may hold
+"{sessionId}", which becomes the session of the call before. Prints a JSON list: for each call
+its result, its progress messages, and how far their counter rose.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from mcp import Client, StdioServerParameters
+
+
+async def call(client, tool, arguments):
+    progress = []
+
+    async def heard(counter, total, message):
+        progress.append([counter, total, message])
+
+    result = await client.call_tool(tool, arguments, progress_callback=heard)
+    return {
+        "isError": bool(result.is_error),
+        "text": "".join(block.text for block in result.content),
+        "structured": result.structured_content,
+        "progress": progress,
+    }
+
+
+async def main() -> None:
+    plan_file, command, *words = sys.argv[1:]
+    plan = json.loads(Path(plan_file).read_text())
+    done = []
+    async with Client(StdioServerParameters(command=command, args=words, env=plan["env"])) as client:
+        await client.list_tools()
+        if plan.get("at_once"):
+            done = await asyncio.gather(*(call(client, tool, arguments) for tool, arguments in plan["calls"]))
+        else:
+            for tool, arguments in plan["calls"]:
+                if arguments.get("sessionId") == "{sessionId}":
+                    arguments["sessionId"] = done[-1]["structured"]["sessionId"]
+                done.append(await call(client, tool, arguments))
+    print(json.dumps(done))
+
+
+asyncio.run(main())
