@@ -56,6 +56,16 @@ def test_calls_in_flight_and_queued_are_finished_at_the_end_of_the_input(server)
     assert server.exit_status() == 0
 
 
+def test_it_stays_until_a_slow_reader_has_everything(server):
+    wanted = server.call("big", bytes=EIGHT_MIB)
+    server.close()
+    # Not a moment that is waited for: the reader does nothing at all for a while.
+    with pytest.raises(subprocess.TimeoutExpired):
+        server.process.wait(0.5)
+    assert [answer["id"] for answer in server.rest()] == [wanted]
+    assert server.exit_status() == 0
+
+
 def test_concurrent_calls_are_finished_too(ctl, env):
     with McpServer(toy(ctl, "ordered=false", "max_running=4"), env) as server:
         ids = [server.call("steps", count=2, pause_s=0.001) for _ in range(100)]
@@ -196,8 +206,12 @@ def test_an_unread_error_output_holds_nothing_up(ctl, env):
     read_end, write_end = os.pipe()
     try:
         with McpServer(toy(ctl), env, stderr=write_end) as server:
+            server.request("ping")
+            before = server.peak_memory_kib()
             for _ in range(3):
-                assert "result" in server.answer_to(server.call("flood", bytes=4 << 20))
+                assert "result" in server.answer_to(server.call("flood", bytes=EIGHT_MIB))
+            # Nor is it kept.
+            assert server.peak_memory_kib() - before < 6 << 10
             server.close()
             assert server.rest() == []
             assert server.exit_status() == 0
@@ -242,6 +256,16 @@ def test_a_slow_reader_gets_every_byte(server, size):
 
 def test_a_client_that_writes_everything_before_it_reads_does_not_deadlock(server):
     ids = [server.call("echo", value="x" * 2000) for _ in range(1500)]
+    assert [server.read()["id"] for _ in ids] == ids
+
+
+def test_a_client_that_asks_for_more_than_it_reads_does_not_fill_the_memory(server):
+    ids = [server.call("big", bytes=4 << 20) for _ in range(60)]
+    # The reader does nothing for a while; 240 MiB of answers are to be had.
+    with pytest.raises(subprocess.TimeoutExpired):
+        server.process.wait(1.5)
+    # 64 MiB may wait for it.
+    assert server.peak_memory_kib() < 130 << 10
     assert [server.read()["id"] for _ in ids] == ids
 
 

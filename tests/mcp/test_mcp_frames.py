@@ -113,19 +113,14 @@ def test_a_line_over_the_cap_is_refused_before_it_ends_and_reading_goes_on_at_th
 def test_a_refused_line_is_not_kept_in_memory(ctl, hermetic_env):
     with McpServer(toy(ctl), hermetic_env) as server:
         assert server.request("ping")["result"] == {}
-        before = _peak_memory_kib(server)
+        before = server.peak_memory_kib()
         for _ in range(100):
             server.send_bytes(b"x" * (1 << 20))
         server.send_bytes(b"\n")
         assert server.read()["error"]["code"] == -32600
         assert server.is_silent()
         # The cap is 4 MiB; what was sent is 100.
-        assert _peak_memory_kib(server) - before < 20 << 10
-
-
-def _peak_memory_kib(server) -> int:
-    with open(f"/proc/{server.process.pid}/status") as file:
-        return int(next(line.split()[1] for line in file if line.startswith("VmHWM")))
+        assert server.peak_memory_kib() - before < 20 << 10
 
 
 def test_lines_end_at_the_newline_byte_alone(server):

@@ -165,9 +165,10 @@ class McpServer:
 
     def rest(self) -> list:
         """All messages until the end of the output; fails on a half line."""
-        data = self._buffer
+        parts = [self._buffer]
         while chunk := self.read_some():
-            data += chunk
+            parts.append(chunk)
+        data = b"".join(parts)
         assert data == b"" or data.endswith(b"\n"), data[-200:]
         self._buffer = b""
         return [json.loads(line) for line in data.split(b"\n")[:-1]]
@@ -175,6 +176,11 @@ class McpServer:
     def exit_status(self) -> int:
         """Wait for the end of the process."""
         return self.process.wait(PATIENCE_S)
+
+    def peak_memory_kib(self) -> int:
+        """The most memory that the process has had."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
 
     def log(self) -> str:
         """What the server has written to stderr so far."""
