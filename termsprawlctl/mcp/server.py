@@ -20,7 +20,7 @@ MAX_BACKLOG_BYTES = 64 << 20
 BACKLOG_LOOK_S = 0.05
 # At a signal a line that is being written is finished, as long as its reader takes some
 # of it every so often; a reader that takes nothing does not hold up the end.
-STUCK_S = 0.04
+STUCK_S = 0.08
 FINISH_LIMIT_S = 2.0
 LAST_LOG_S = 0.02
 END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
