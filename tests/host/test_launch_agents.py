@@ -11,15 +11,20 @@ from support import agent_clis
 from support.fake_provider import FakeProvider
 from support.running_host import RunningHost
 
-pytestmark = pytest.mark.counterpart
+pytestmark = [pytest.mark.counterpart, pytest.mark.timeout(600)]
 
 PROMPT = "please call the tool"
 DONE = "The tool has answered."
+GREETING = "Ready to work."
 SCRIPT = {
-    "turns": [{"calls": [{"mcp": "termsprawl", "tool": "session_info", "args": {}}]}, {"text": DONE}],
+    "turns": [
+        {"text": GREETING},
+        {"calls": [{"mcp": "termsprawl", "tool": "session_info", "args": {}}]},
+        {"text": DONE},
+    ],
     "side": "x",
 }
-TIMEOUT_S = 90.0
+TIMEOUT_S = 120.0
 
 
 def configure_codex(cli) -> None:
@@ -68,6 +73,13 @@ def wait_for(host, node: str, condition, timeout_s: float = TIMEOUT_S) -> str:
         time.sleep(0.1)
 
 
+def say(host, node: str, text: str) -> None:
+    """Type a prompt, and press Enter once it is on the screen."""
+    host.value("terminal_input", nodeId=node, text=text)
+    wait_for(host, node, lambda screen: text in screen)
+    host.value("terminal_input", nodeId=node, text="\r")
+
+
 def status_of(host, node: str) -> dict:
     (status,) = [one["status"] for one in host.value("agent_status")["agents"] if one["nodeId"] == node]
     return status
@@ -88,11 +100,12 @@ def test_a_launched_agent_reaches_its_tools_by_itself(ctl, hermetic_env, tmp_pat
             host.start()
             node = host.value("agent_launch", agent=agent)["nodeId"]
             wait_for(host, node, lambda screen: READY[agent] in screen)
-            if agent != "claude":  # which connects without a handshake, and waits for its servers
+            # opencode starts its servers with the first message, and does not wait for them.
+            say(host, node, "hello")
+            wait_for(host, node, lambda screen: GREETING in screen)
+            if agent != "claude":  # which connects without a handshake
                 wait_for(host, node, lambda _screen: status_of(host, node)["state"] == "connected")
-            host.value("terminal_input", nodeId=node, text=PROMPT)
-            wait_for(host, node, lambda screen: PROMPT in screen)
-            host.value("terminal_input", nodeId=node, text="\r")
+            say(host, node, PROMPT)
             wait_for(host, node, lambda screen: DONE in screen)
             answered = [request for request in provider.asked() if host.endpoint()["instanceId"] in json.dumps(request)]
             assert answered, "the tool's answer did not reach the model"
