@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 
+from .tomltree import NotToml, Tree
+
 # kind: "table", "array" (of tables) or "pair"; path: the whole path from the root; value: of
 # a pair; start, end: its place, from its first character to its last one.
 Statement = namedtuple("Statement", "kind path value start end")
@@ -41,10 +43,6 @@ _OTHER = re.compile(
 )
 _BOOLEANS = {"true": True, "false": False}
 _WORD_END = re.compile(r"[\s,\]}#]|\Z")
-
-
-class NotToml(ValueError):
-    """The text cannot be read; the message says which line, and quotes nothing."""
 
 
 def parse(text: str) -> list[Statement]:
@@ -187,8 +185,6 @@ class _Scanner:
             position = self._rest_of_line(position)
 
     def _inline_table(self, position: int, depth: int) -> tuple[dict, int]:
-        from .tomltree import Tree
-
         tree = Tree()
         position = self._blanks(position + 1)
         if self._text[position : position + 1] == "}":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from .toml import NotToml, Statement
+
+class NotToml(ValueError):
+    """The text cannot be read; the message says where, and quotes nothing."""
+
 
 # How a table came to be, which decides what may be added to it later.
 _IMPLIED, _DOTTED, _DECLARED, _ELEMENT = range(4)
@@ -73,8 +76,8 @@ class Tree:
         return table
 
 
-def tree_of(statements: list[Statement]) -> dict:
-    """The whole content of a text, as dicts, lists and values. Raises NotToml."""
+def tree_of(statements: list) -> dict:
+    """The whole content of a text from its toml.Statements, as dicts, lists and values. Raises NotToml."""
     tree = Tree()
     header: tuple[str, ...] = ()
     for statement in statements:
