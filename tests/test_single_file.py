@@ -429,7 +429,7 @@ def test_the_file_is_executable_for_everybody_and_small(ctl, tmp_path):
 
 
 # Four systems, each with its sources and the bytecode of what is needed at once.
-SIZE_LIMIT = 400 << 10
+SIZE_LIMIT = 512 << 10
 
 
 def test_a_build_that_fails_leaves_the_old_file(tmp_path):
