@@ -30,7 +30,11 @@ def configure(parser) -> None:
 
     share = actions.add_parser("share", help="share a live tmux client, in the foreground")
     share.add_argument("--client", metavar="TTY", help="which client, as in tmux list-clients (default: this one)")
-    share.add_argument("--bar", action="store_true", help="show a bar with [Revoke] at the bottom of its window")
+    share.add_argument(
+        "--bar",
+        action="store_true",
+        help="show a bar with [Revoke] at the bottom of its window; tmux's mouse is on in that session meanwhile",
+    )
     _add_server(share)
 
     sessions = actions.add_parser("sessions", help="list ids and names of the tmux sessions")

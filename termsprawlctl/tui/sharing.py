@@ -8,7 +8,7 @@ import select
 import signal
 
 from .. import console
-from ..errors import OK, UsageError
+from ..errors import FAILED, OK, UsageError
 from ..jsontext import encode
 from ..tmux import Tmux
 from . import bar, wire
@@ -37,10 +37,12 @@ class _Sharing:
         self._place = place
         self._share: Share | None = None
         self._over: asyncio.Future | None = None
+        self._status = OK
 
     async def run(self, *, with_bar: bool) -> int:
         loop = asyncio.get_running_loop()
         self._over = loop.create_future()
+        loop.set_exception_handler(self._fail)
         for number, name in _SIGNALS.items():
             loop.add_signal_handler(number, self._end, f"revoked ({name})")
         view = TmuxView(self._tmux, self._client, self._end)
@@ -68,7 +70,12 @@ class _Sharing:
             if shown:
                 shown.close()
             view.close()
-        return OK
+        return self._status
+
+    def _fail(self, _loop, context: dict) -> None:
+        """A fault of our own: whatever it broke, nothing is shared any more."""
+        self._status = FAILED
+        self._end(f"a fault of this program ({type(context.get('exception')).__name__}); please report it")
 
     def _end(self, reason: str) -> None:
         """Fence, answer, close and remove, all before anything else can happen."""

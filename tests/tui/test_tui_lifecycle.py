@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 from support.command import run
@@ -214,6 +216,34 @@ def test_in_the_background_of_a_terminal_it_leaves_the_keys_to_the_shell(argv, t
     eventually(lambda: b"TUIMCP off: revoked (Ctrl-C)" in shell.output)
     assert places(tmux) == []
     shell.close()
+
+
+# A tmux whose clients were last active at no time at all, once the gate file exists.
+ODD_TMUX = """#!{python}
+import os, re, subprocess, sys
+real, gate = {real!r}, {gate!r}
+if "-C" not in sys.argv:
+    os.execv(real, [real, *sys.argv[1:]])
+tmux = subprocess.Popen([real, *sys.argv[1:]], stdout=subprocess.PIPE)
+for line in tmux.stdout:
+    if os.path.exists(gate):
+        line = re.sub(rb"^(\\d+\t\\d+\t\\d+\t\\d+\t)\\d+\t", rb"\\1soon\t", line)
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+"""
+
+
+def test_after_a_fault_of_its_own_nothing_is_shared_any_more(argv, tmux, tmp_path):
+    gate, stand_in = tmp_path / "gate", tmp_path / "tmux"
+    stand_in.write_text(ODD_TMUX.format(python=sys.executable, real=shutil.which("tmux"), gate=str(gate)))
+    stand_in.chmod(0o755)
+    share = RunningShare(argv, {**tmux.env, "PATH": os.pathsep.join([str(tmp_path), tmux.env["PATH"]])})
+    assert share.context()["ready"]
+    gate.touch()
+    assert ask(share.path, GET) == {"status": "rejected", "code": "revoked"}
+    assert share.ended() == 1
+    assert "a fault of this program (ValueError)" in share.out[-1]
+    assert places(tmux) == []
 
 
 def test_the_token_is_in_no_output_no_argument_and_no_childs_environment(share):
