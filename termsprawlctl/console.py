@@ -57,6 +57,11 @@ def err(text: str) -> None:
         return
 
 
+def wants_colour(descriptor: int, environment) -> bool:
+    """Whether colours are read there by a person who has not turned them off (no-color.org)."""
+    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb" and os.isatty(descriptor)
+
+
 def read_input(max_bytes: int) -> bytes:
     """All of standard input, at most max_bytes; raises CtlError beyond that."""
     chunks = []

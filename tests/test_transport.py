@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import itertools
 import json
 import os
 import re
 import socket
-import struct
 import subprocess
-import sys
 
 import pytest
 from support.scripted_server import ScriptedServer, Trap, answer, replying, unused_port
+from support.seccomp import run_without
 from support.session_files import TOKEN, SessionFiles
 
 from termsprawlctl.session import transport
@@ -649,41 +647,11 @@ def test_a_blocked_connection_names_the_sandbox_and_not_the_app(tmp_path, monkey
     assert "outside the sandbox" in reason
 
 
-def _deny_system_call(number: int) -> None:
-    """In this process and its children, make one system call fail with EPERM, as agents' sandboxes do."""
-    load, jump_if_equal, give_back = 0x20, 0x15, 0x06
-    program = [
-        struct.pack("HBBI", load, 0, 0, 0),  # the system call's number
-        struct.pack("HBBI", jump_if_equal, 0, 1, number),
-        struct.pack("HBBI", give_back, 0, 0, 0x00050000 | errno.EPERM),  # SECCOMP_RET_ERRNO
-        struct.pack("HBBI", give_back, 0, 0, 0x7FFF0000),  # SECCOMP_RET_ALLOW
-    ]
-    filters = ctypes.create_string_buffer(b"".join(program))
-    header = struct.pack("HxxxxxxP", len(program), ctypes.addressof(filters))
-    libc = ctypes.CDLL(None, use_errno=True)
-    no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
-    if libc.prctl(no_new_privileges, 1, 0, 0, 0) or libc.prctl(set_seccomp, filter_mode, header, 0, 0):
-        raise OSError(ctypes.get_errno(), "seccomp")
-
-
 @pytest.mark.parametrize("name", ["socket", "connect"])
 def test_a_real_sandbox_is_named(tmp_path, ctl, hermetic_env, name):
-    numbers = {"x86_64": {"socket": 41, "connect": 42}, "aarch64": {"socket": 198, "connect": 203}}
-    machine = os.uname().machine
-    if sys.platform != "linux" or machine not in numbers:
-        pytest.skip(f"no seccomp system call numbers for {sys.platform} {machine}")
     with Trap() as trap:
         files = SessionFiles(tmp_path, trap.port)
-        try:
-            done = subprocess.run(
-                [ctl, "doctor", "--session", str(files.session)],
-                env=hermetic_env,
-                capture_output=True,
-                check=False,
-                preexec_fn=lambda: _deny_system_call(numbers[machine][name]),
-            )
-        except subprocess.SubprocessError:
-            pytest.skip("this machine forbids seccomp filters")
+        done = run_without([ctl, "doctor", "--session", str(files.session)], hermetic_env, name)
         assert trap.untouched()
     assert (done.returncode, done.stderr) == (1, b"")
     reason = reason_of(json.loads(done.stdout))

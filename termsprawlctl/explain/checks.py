@@ -1,0 +1,48 @@
+"""One check, and how a list of them is shown. Pure."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+OK, WARNING, FAILED = "ok", "warning", "failed"
+_COLOURS = {OK: "32", WARNING: "33", FAILED: "31"}  # green, yellow, red
+
+# name: a few words, the same in every run; status: one of the three above; evidence: what was
+# found; cause: why that is, fix: the command or step that mends it, both "" for ok.
+Check = namedtuple("Check", "name status evidence cause fix", defaults=("", ""))
+
+
+def ok(name: str, evidence: str) -> Check:
+    """Nothing to do; what was found is still worth telling."""
+    return Check(name, OK, evidence)
+
+
+def warning(name: str, evidence: str, cause: str, fix: str) -> Check:
+    """It works, but not as it should."""
+    return Check(name, WARNING, evidence, cause, fix)
+
+
+def failed(name: str, evidence: str, cause: str, fix: str) -> Check:
+    """Calls cannot work as long as this is so."""
+    return Check(name, FAILED, evidence, cause, fix)
+
+
+def as_json(checks: list[Check]) -> list[dict]:
+    """The checks as JSON objects, all keys always there."""
+    return [check._asdict() for check in checks]
+
+
+def as_text(checks: list[Check], *, colour: bool) -> str:
+    """One line a check, with its cause and fix below where it is not ok, and a count at the end."""
+    width = max(len(check.name) for check in checks)
+    lines = []
+    for check in checks:
+        status = f"{check.status:<7}"
+        if colour:
+            status = f"\x1b[{_COLOURS[check.status]}m{status}\x1b[0m"
+        lines.append(f"{status}  {check.name:<{width}}  {check.evidence}")
+        for word, text in (("cause", check.cause), ("fix", check.fix)):
+            if text:
+                lines.append(f"{'':<9}{'':<{width}}  {word}: {text}")
+    counts = [f"{sum(check.status == status for check in checks)} {status}" for status in (OK, WARNING, FAILED)]
+    return "\n".join([*lines, "", f"{len(checks)} checks: {', '.join(counts)}"])

@@ -1,0 +1,58 @@
+"""Run every check around one session_info call, and show them."""
+
+from __future__ import annotations
+
+import os
+
+from .. import console, jsontext
+from ..session.discovery import Unavailable, endpoint_file, read_object, session_file
+from . import checks, connection, files, surroundings
+
+
+def explain(option: str | None) -> tuple[dict | None, list[checks.Check]]:
+    """(ToolResult of session_info, or None where there is no session; all checks).
+
+    What cannot be looked at because of an earlier failure has no check.
+    """
+    environment = os.environ
+    path = session_file(option, environment)
+    found = [files.check_named(option, path)]
+    result, reached = None, False
+    sandbox = surroundings.sandbox(environment)
+    if path is not None:
+        found += files.check_session_file(path)
+        more, endpoint, port = files.check_endpoint_file(endpoint_file(path))
+        if os.path.isdir(os.path.dirname(path)):  # else the path is wrong, and the other one with it
+            found += more
+        if port is not None:
+            error = connection.probe(port)
+            reached = error is None
+            found.append(connection.check_connection(port, error, endpoint_file(path), sandbox))
+        result, took_ms = connection.timed_call(path)
+        # Without a connection or a file the call says once more what stands above.
+        if reached and not any(check.status == checks.FAILED for check in found):
+            found += connection.check_answer(result, took_ms, _content(path), endpoint)
+    found += [
+        surroundings.check_sandbox(sandbox, reached=reached),
+        surroundings.check_proxies(environment),
+        surroundings.check_tmux(),
+        surroundings.check_terminals(environment),
+        surroundings.check_program(),
+        surroundings.check_locale(environment),
+    ]
+    return result, found
+
+
+def show(found: list[checks.Check], *, as_json: bool) -> None:
+    """Write the checks to standard error."""
+    if as_json:
+        console.err(jsontext.pretty(checks.as_json(found)))
+    else:
+        console.err(checks.as_text(found, colour=console.wants_colour(console.STDERR, os.environ)))
+
+
+def _content(path: str) -> dict:
+    try:
+        return read_object(path, "session file")
+    except Unavailable:
+        return {}
