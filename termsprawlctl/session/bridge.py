@@ -13,9 +13,9 @@ from .. import jsontext
 from ..mcp.provider import Context, Provider, ProviderFault
 from . import guides, operations
 
-# How long a question for the host's extensions may hold up tools/list: clients start
-# working without the tools of a server that does not list them at once.
-LIST_DEADLINE_S = 2.0
+# How long a question for the host's extensions may hold up tools/list: codex starts
+# working after a second, without the tools of a server that has not listed them by then.
+LIST_DEADLINE_S = 0.5
 RETRY_S = 0.2
 CHANGING_LIST_TTL_MS = 60_000
 
@@ -85,6 +85,8 @@ class Bridge(Provider):
 
     def call(self, name: str, arguments: dict, context: Context) -> dict:
         result = self._ask(name, arguments, context)
+        if name == "session_info":
+            self._learn(result)
         return {"content": [_block(result)], "isError": not result["ok"]}
 
     def _ask(self, operation: str, args: dict, context: Context, **options) -> dict:

@@ -73,10 +73,24 @@ def test_the_handshake_fails_when_the_app_is_out_of_reach(bridge, app):
     assert "result" in bridge.initialize()
 
 
-def test_discovering_and_listing_ask_nobody(bridge, app):
+def test_discovering_asks_nobody_and_listing_asks_the_app_once_what_it_offers(bridge, app):
     assert "instructions" in bridge.modern("server/discover")["result"]
-    assert bridge.modern("tools/list")["result"]["tools"] == bridge.request("tools/list")["result"]["tools"]
     assert app.requests == []
+    assert bridge.modern("tools/list")["result"]["tools"] == bridge.request("tools/list")["result"]["tools"]
+    assert app.requests == [("session_info", {})]
+
+
+def test_after_the_handshake_listing_asks_nobody(bridge, app):
+    bridge.initialize()
+    assert bridge.request("tools/list")["result"]["tools"]
+    assert app.operations == ["session_info"]
+
+
+def test_the_list_does_not_wait_for_an_app_that_does_not_answer(bridge, app):
+    gate = app.hold("session_info")
+    assert len(bridge.modern("tools/list")["result"]["tools"]) == 32
+    app.wait_for_hangup("session_info")
+    gate.set()
 
 
 def test_the_list_is_the_operation_table(bridge, ctl, hermetic_env):
@@ -188,6 +202,7 @@ def test_calls_reach_the_app_in_the_order_in_which_they_came(bridge, app):
 
 
 def test_pings_lists_and_cancellations_are_answered_while_a_call_is_in_flight(bridge, app):
+    bridge.initialize()
     gate = app.hold("slow")
     slow, queued, dropped = bridge.call("slow"), bridge.call("queued"), bridge.call("dropped")
     app.wait_for("slow")
@@ -197,7 +212,7 @@ def test_pings_lists_and_cancellations_are_answered_while_a_call_is_in_flight(br
     gate.set()
     assert [bridge.read()["id"], bridge.read()["id"]] == [slow, queued]
     assert bridge.is_silent()
-    assert app.operations == ["slow", "queued"]
+    assert app.operations == ["session_info", "slow", "queued"]
 
 
 def test_a_call_in_flight_that_is_cancelled_is_given_up_and_the_next_one_goes_at_once(bridge, app):

@@ -61,6 +61,14 @@ def test_an_app_that_is_away_leaves_the_table_as_it_stands_until_it_is_back(app,
     assert listed(bridge) == ["one_more"]
 
 
+def test_a_session_info_that_the_client_calls_tells_as_well(app, extensions):
+    offer(app, "another")
+    bridge = Bridge(app.session)
+    bridge.call("session_info", {}, Context())
+    assert listed(bridge) == ["another"]
+    assert app.operations == ["session_info"]
+
+
 def test_another_handshake_tells_anew(app, extensions):
     bridge = Bridge(app.session)
     for offered in (["one_more"], [], ["another"]):

@@ -58,7 +58,7 @@ def test_nothing_heavy_is_loaded_to_list_the_tools_and_to_call_one(server, app):
     assert server.modern("tools/list")["result"]["tools"]
     assert server.initialize()["result"]
     assert server.answer_to(server.call("canvas_list"))["result"]
-    assert app.operations == ["session_info", "canvas_list"]
+    assert app.operations[-1] == "canvas_list"
     names = loaded(server)
     # The call went out, so its modules are among them.
     assert "termsprawlctl.session.transport" in names
