@@ -292,6 +292,12 @@ def test_fields_are_texts_with_one_sign_and_json_with_the_other(app, ctl, env, f
     assert args_sent(app) == args
 
 
+@pytest.mark.parametrize("text", ["null", "[]", "0", '""', "false"])
+def test_json_that_is_no_object_is_for_the_app_to_refuse(app, ctl, env, text):
+    assert run([ctl, "call", "x", text], env).status == 0
+    assert args_sent(app) == json.loads(text)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

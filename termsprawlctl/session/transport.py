@@ -20,6 +20,7 @@ from .discovery import Target, Unavailable, locate
 from .loopback_http import http_client
 
 HOST = "127.0.0.1"
+NO_ARGS = object()  # sent as {}; null is an argument like any other
 UNAVAILABLE = "Tool connection unavailable"  # how every failure to get an answer begins
 DEADLINE_S = 45.0  # the contract's, for the whole exchange
 # The largest honest answer is a screenshot of a few megabytes.
@@ -36,7 +37,7 @@ _MIN_SCRUBBED_TOKEN = 16
 def call(
     session_path: str,
     operation: str | None = None,
-    args: object = None,
+    args: object = NO_ARGS,
     *,
     deadline_s: float = DEADLINE_S,
     connected=None,
@@ -49,7 +50,7 @@ def call(
     thread, ends the call.
     """
     body: dict = {} if operation is None else {"operation": operation}
-    body["args"] = {} if args is None else args
+    body["args"] = {} if args is NO_ARGS else args
     try:
         request = jsontext.wire(body)
         target = locate(session_path)
