@@ -60,7 +60,9 @@ def _add_servers(parser) -> None:
             _module(self.server).configure(self)
             return super().parse_known_args(args, namespace)
 
-    servers = parser.add_subparsers(dest="server", metavar="SERVER", parser_class=Lazy, title="other servers")
+    servers = parser.add_subparsers(
+        dest="server", metavar="SERVER", parser_class=Lazy, title="other servers", description="Each explains itself."
+    )
     for name, summary in SERVERS.items():
         servers.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.").server = name
 
