@@ -29,7 +29,7 @@ class OpenCode(Flavour):
     same_folder = True
     permission = 'add "permission" rules to opencode.json, or start with `-- --auto` to approve what is not denied'
     faults = (
-        (r"session not found|NotFoundError", "unknown_session", "Leave sessionId out to start a new session."),
+        (r"session not found", "unknown_session", "Leave sessionId out to start a new session."),
         (
             r"model not found|ProviderModelNotFound|provider not found",
             "unknown_model",

@@ -19,6 +19,8 @@ STOP_SILENT = "silent"  # a resumed session that says nothing
 
 MAX_MESSAGE = 600
 TAIL_CHARACTERS = 2000
+# A message that points at the log, which knows more.
+HIDES_THE_CAUSE = re.compile(r"check server logs|^unknown ?error$", re.IGNORECASE)
 # Lines that say nothing about a failure.
 HARMLESS = re.compile(
     r"Reading (additional input|prompt) from stdin|YOLO mode is enabled|256-color support|Ripgrep is not available"
@@ -138,10 +140,10 @@ def _denied(flavour: Flavour, denied: list[str]) -> Verdict:
 
 def _failure(flavour: Flavour, message: str, end: Ending) -> Verdict:
     message = one_line(message, MAX_MESSAGE)
-    known = flavour.diagnose(message) or flavour.diagnose(last_lines(end.errors))
     cause = last_line(end.errors)
-    if re.search(r"check server logs|^unknown ?error$", message, re.IGNORECASE) and cause:
-        message = cause  # the log knows what the message hides
+    if cause and HIDES_THE_CAUSE.search(message):
+        message = cause
+    known = flavour.diagnose(message) or flavour.diagnose(last_lines(end.errors))
     if known is not None:
         return Verdict(FAILED, known.code, message, known.remedy)
     return Verdict(FAILED, "failed", message, "The end of stderr below may say more." if cause else "")
