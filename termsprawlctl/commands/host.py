@@ -17,6 +17,7 @@ examples:
   termsprawlctl host stop                terminals keep running; start finds them again
   termsprawlctl host stop --kill-sessions
   termsprawlctl host link n-1 n-2        n-1 may send work to n-2 from now on
+  termsprawlctl host watch               follow what happens; host log shows what happened
 
 The data directory is --data, else TERMSPRAWL_DATA, else $XDG_STATE_HOME/termsprawlctl
 (~/.local/state/termsprawlctl). The project is the current directory unless --project
@@ -26,7 +27,9 @@ names another one; its canvas is kept in .termsprawl/project.json there.
 
 def configure(parser) -> None:
     parser.epilog = EPILOG
-    commands = parser.add_subparsers(dest="action", metavar="run|start|status|stop|link|unlink|links", required=True)
+    commands = parser.add_subparsers(
+        dest="action", metavar="run|start|status|stop|link|unlink|links|watch|log", required=True
+    )
 
     def add(name: str, text: str):
         one = commands.add_parser(name, help=text, description=text[:1].upper() + text[1:] + ".", epilog=EPILOG)
@@ -51,6 +54,11 @@ def configure(parser) -> None:
         link_parser.add_argument("recipient", metavar="TO", help="id of the node that gets the work")
     links_parser = add("links", "list the links of all projects")
     links_parser.add_argument("--json", action="store_true", help="print JSON")
+    watch_parser = add("watch", "show what happens on the host, until it ends or Ctrl-C")
+    watch_parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    log_parser = add("log", "show what happened on the host")
+    log_parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    log_parser.add_argument("--lines", metavar="N", type=int, default=100, help="how many at most, default 100")
 
 
 def run(args) -> int:
@@ -67,6 +75,8 @@ def run(args) -> int:
         "link": _link,
         "unlink": _unlink,
         "links": _links,
+        "watch": _watch,
+        "log": _log,
     }
     return actions[args.action](paths, args)
 
@@ -156,6 +166,20 @@ def _describe_link(link: dict) -> str:
     notes = [] if link["enabled"] else ["disabled"]
     notes += [f"{node} is gone" for node in link["gone"]]
     return f"{link['from']} -> {link['to']}  {link['folder']}" + (f"  ({', '.join(notes)})" if notes else "") + "\n"
+
+
+def _watch(paths: DataPaths, args) -> int:
+    from ..host.watching import watch
+
+    return watch(paths, as_json=args.json)
+
+
+def _log(paths: DataPaths, args) -> int:
+    from ..host.watching import show_log
+
+    if args.lines < 0:
+        raise UsageError("--lines needs a number of 0 or more.")
+    return show_log(paths, as_json=args.json, lines=args.lines)
 
 
 def _describe(state: dict) -> str:

@@ -104,7 +104,7 @@ class Commands:
         Raises CtlError when the event `stopping` is set: the host is about to stop.
         """
         recording, end_s = running.recording, time.monotonic() + timeout_s
-        back = _Lasting(BACK_AT_PROMPT_S)
+        back = Lasting(BACK_AT_PROMPT_S)
         while not recording.ended.wait(max(0.0, min(WATCH_S, end_s - time.monotonic()))):
             if running.stream.ended or not is_alive(running.pane.pid):
                 return TERMINAL_ENDED
@@ -120,6 +120,10 @@ class Commands:
             elif time.monotonic() >= end_s and not recording.ended.is_set():
                 return TIMED_OUT
         return DONE
+
+    def running(self, node_id: str) -> Running | None:
+        """The command that was started in a terminal and has not ended, as far as is known."""
+        return self._running.get(node_id)
 
     def settle(self, running: Running) -> None:
         """After the end: wait until the shell has drawn its prompt, for a moment."""
@@ -226,7 +230,7 @@ class Commands:
         return self._other_directory
 
 
-class _Lasting:
+class Lasting:
     """Whether something has been true at every look for a while."""
 
     def __init__(self, duration_s: float) -> None:

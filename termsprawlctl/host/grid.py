@@ -116,17 +116,12 @@ class Grid:
         self._full = False
         if self.line != self._bottom:
             self.line = min(self.line + 1, self.height - 1)
-        elif self._top == 0 and self._keeps_history:
-            self._row(self._bottom)
-            self._rows.insert(self._first + self._bottom + 1, Row())
-            self._first += 1
-            self._trim_history()
         else:
-            self.scroll_up(1, self._top)
+            self.scroll_up(1)
 
     def reverse_line_feed(self) -> None:
         if self.line == self._top:
-            self.scroll_down(1, self._top)
+            self.scroll_down(1)
         else:
             self.move(self.line - 1, self.column)
 
@@ -143,29 +138,48 @@ class Grid:
             self._top, self._bottom = top, bottom
             self.move(0, 0)
 
-    def scroll_up(self, count: int, line: int | None = None) -> None:
-        """Take lines out at `line`, the region's top when None; blank ones come in at its bottom."""
-        line = self._top if line is None else line
+    def scroll_up(self, count: int) -> None:
+        """Move the region's lines up; what leaves the top of the screen becomes history."""
+        count = min(count, self._bottom - self._top + 1)
+        if self._top > 0 or not self._keeps_history:
+            self._take_out(count, self._top)
+            return
+        self._row(self._bottom)
+        for _ in range(count):
+            self._rows.insert(self._first + self._bottom + 1, Row())
+            self._first += 1
+        self._trim_history()
+
+    def scroll_down(self, count: int) -> None:
+        """Move the region's lines down; what leaves at its bottom is gone."""
+        self._put_in(count, self._top)
+
+    def insert_lines(self, count: int) -> None:
+        if self._top <= self.line <= self._bottom:
+            self._put_in(count, self.line)
+
+    def delete_lines(self, count: int) -> None:
+        if self._top <= self.line <= self._bottom:
+            self._take_out(count, self.line)
+
+    def _take_out(self, count: int, line: int) -> None:
         self._row(self._bottom)
         for _ in range(min(count, self._bottom - line + 1)):
             del self._rows[self._first + line]
             self._rows.insert(self._first + self._bottom, Row())
+        self._cut_before(line)
 
-    def scroll_down(self, count: int, line: int | None = None) -> None:
-        """Put blank lines in at `line`; as many leave at the region's bottom."""
-        line = self._top if line is None else line
+    def _put_in(self, count: int, line: int) -> None:
         self._row(self._bottom)
         for _ in range(min(count, self._bottom - line + 1)):
             del self._rows[self._first + self._bottom]
             self._rows.insert(self._first + line, Row())
+        self._cut_before(line)
 
-    def insert_lines(self, count: int) -> None:
-        if self._top <= self.line <= self._bottom:
-            self.scroll_down(count, self.line)
-
-    def delete_lines(self, count: int) -> None:
-        if self._top <= self.line <= self._bottom:
-            self.scroll_up(count, self.line)
+    def _cut_before(self, line: int) -> None:
+        """The row above is no longer the beginning of this one."""
+        if self._first + line > 0:
+            self._rows[self._first + line - 1].wrapped = False
 
     # -- erasing
 
@@ -187,7 +201,9 @@ class Grid:
             del self._rows[self._first + self.line + 1 :]
         elif part == 1:
             for line in range(self.line):
-                self._row(line).cells.clear()
+                row = self._row(line)
+                row.cells.clear()
+                row.wrapped = False
             self.erase_line(1)
 
     def put_away(self) -> None:

@@ -12,6 +12,13 @@ class ExpiredError(Exception):
     """The turn did not come in time; nothing was executed."""
 
 
+class Later:
+    """The answer of an operation whose rest may take long and needs no turn: `finish()` returns the value."""
+
+    def __init__(self, finish) -> None:
+        self.finish = finish
+
+
 class Turns:
     """A queue per key. `max_wait_s` bounds the wait for a turn, not the turn itself."""
 

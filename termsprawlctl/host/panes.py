@@ -6,8 +6,8 @@ import time
 from collections import namedtuple
 
 from ..errors import CtlError
-from ..layout import tmux_session
-from ..tmux import Tmux, TmuxError, exact, exact_pane
+from ..layout import SESSION_PREFIX, tmux_session
+from ..tmux import Tmux, TmuxError, exact_pane
 
 # Lines and columns count from 0. dead_status: the exit status of a dead pane's program,
 # None where a signal ended it.
@@ -94,16 +94,35 @@ class Panes:
         except TmuxError:
             return
 
-    def refuse_if_person_types(self, node_id: str) -> None:
-        """Raise TypedByPerson when somebody pressed a key in one of the terminal's windows just now."""
+    def tidy(self) -> None:
+        """End what a host that was killed left behind: panes that stayed when their program ended."""
+        try:
+            listing = self._tmux.run("list-panes", "-a", "-F", "#{pane_id} #{pane_dead}").splitlines()
+            for pane_id, _, is_dead in (line.partition(" ") for line in listing):
+                self._tmux.run("set-option", "-p", "-u", "-t", pane_id, "remain-on-exit")
+                if is_dead == "1":
+                    self._tmux.run("kill-pane", "-t", pane_id)
+        except TmuxError:
+            return
+
+    def clients(self) -> dict[str, tuple[str, int]]:
+        """People's windows: client's name to (node id, time of its last key in seconds since 1970)."""
         try:
             listing = self._tmux.run(
-                "list-clients", "-t", exact(tmux_session(node_id)), "-F", "#{client_control_mode} #{client_activity}"
+                "list-clients", "-F", "#{client_control_mode} #{client_activity} #{client_session} #{client_name}"
             )
         except TmuxError:
-            raise ended(node_id) from None
-        rows = [line.split() for line in listing.splitlines()]
-        last = max((int(row[1]) for row in rows if len(row) == 2 and row[0] != "1" and row[1].isdigit()), default=0)
+            return {}
+        found = {}
+        for line in listing.splitlines():
+            control, activity, session, name = (*line.split(" ", 3), "", "", "")[:4]
+            if control != "1" and activity.isdigit() and session.startswith(SESSION_PREFIX):
+                found[name] = (session[len(SESSION_PREFIX) :], int(activity))
+        return found
+
+    def refuse_if_person_types(self, node_id: str) -> None:
+        """Raise TypedByPerson when somebody pressed a key in one of the terminal's windows just now."""
+        last = max((activity for node, activity in self.clients().values() if node == node_id), default=0)
         if time.time() - last < PERSON_GRACE_S + _CLOCK_STEP_S:
             raise TypedByPerson(
                 f"A person is typing in terminal {node_id}; nothing was typed.",

@@ -12,6 +12,7 @@ import io
 import socket
 import socketserver
 import threading
+import time
 from http.server import BaseHTTPRequestHandler
 
 from .. import jsontext
@@ -19,7 +20,8 @@ from ..deadline import Deadline, DeadlineReader
 from ..errors import CtlError
 from ..session.operations import EXTENSIONS, OPERATIONS, InvalidCall, validate
 from . import operations
-from .ordering import ExpiredError
+from .events import note_call
+from .ordering import ExpiredError, Later
 
 MAX_BODY_BYTES = 128 << 10
 # From the first byte to the last of a request; a call is one small local write.
@@ -145,12 +147,23 @@ class Handler(BaseHTTPRequestHandler):
         if session is None:
             raise Refused(401, REVOKED)
         request = self._request(length)
+        began_s, value = time.monotonic(), None
+        try:
+            value = self._perform(host, token, session, request)
+            return value
+        finally:
+            note_call(host, session, request, value, round(1000 * (time.monotonic() - began_s)))
+
+    @staticmethod
+    def _perform(host, token: str, session, request: dict) -> object:
         args = request.get("args")
         operation = validate(request.get("operation"), args, {**OPERATIONS, **EXTENSIONS})
         with host.turns.turn(session.project_id):
             if host.sessions.find(token) is None:
                 raise Refused(401, REVOKED)
-            return operations.run(host, session, operation.name, args)
+            value = operations.run(host, session, operation.name, args)
+        # A long wait must not hold up the project's other operations.
+        return value.finish() if isinstance(value, Later) else value
 
     def _check_head(self) -> int:
         """The length of the body, once the head is one that is served."""

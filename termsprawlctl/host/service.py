@@ -22,12 +22,18 @@ from ..session import guides
 from ..session.discovery import Unavailable, read_object
 from ..tmux import COMMAND_TIMEOUT_S, MAX_SOCKET_PATH_BYTES, Tmux, find
 from . import launching, terminals
+from .audit import Audit
+from .commands import Commands
 from .lock import ServerLock
+from .monitor import Monitor
 from .operations import HANDLERS
 from .ordering import Turns
+from .panes import Panes
 from .projects import ProjectStore
+from .receipts import Receipts
 from .server import Server
 from .sessions import SessionStore
+from .streams import Streams
 from .tasks import TaskStore
 
 QUEUE_WAIT_S = 15.0  # the contract's: an operation that waited longer is dropped
@@ -52,6 +58,14 @@ class Host:
         self.overview = guides.read("overview")
         self.tmux = Tmux(tmux_binary, *paths.tmux_base_args())
         self.terminals = terminals.Terminals(self.tmux)
+        self.panes = Panes(self.tmux)
+        self.audit = Audit(paths.audit)
+        self.monitor = Monitor(self)
+        self.streams = Streams(paths.run, self.tmux, self.monitor.note_output, self.monitor.note_end)
+        self.commands = Commands(paths.run, self.terminals, self.panes, self.streams)
+        self.receipts = Receipts()
+        # Set when the host is about to stop: long waits give up.
+        self.stopping = threading.Event()
 
     def preferences(self) -> dict:
         """The user's preferences file; {} where there is none. Raises CtlError when it is not JSON."""
@@ -106,6 +120,9 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
     try:
         _write_static_files(host)
         host.tasks.recover()
+        host.panes.tidy()
+        host.audit.event("host-started", pid=os.getpid(), instance=host.instance_id)
+        host.monitor.start()
         server = Server(host)
         listener = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         listener.start()
@@ -113,10 +130,15 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         host.log(f"serving {paths.root} (pid {os.getpid()})")
         ready()
         status = _wait(host, lock, stop)
+        host.stopping.set()
         server.shutdown()
         server.server_close()
         if not server.drain(DRAIN_S):
             host.log("stopped while a call was still running")
+        host.monitor.stop()
+        host.streams.detach_all()
+        if status == OK:  # else the data directory is gone, or another server's
+            host.audit.event("host-stopped")
         host.log("stopped; terminals keep running" if status == OK else "stopped")
         return status
     finally:

@@ -19,7 +19,7 @@ import time
 
 from ..errors import CtlError
 from ..files import private_directory, remove_quietly
-from ..layout import DataPaths, tmux_session
+from ..layout import tmux_session
 from ..tmux import Tmux, TmuxError, exact_pane
 
 # Kept per terminal, twice as much at most. A build's log of some 10,000 lines fits.
@@ -108,14 +108,14 @@ class Stream:
 
 
 class Streams:
-    """The streams of one tmux server's terminals.
+    """The streams of one tmux server's terminals; `directory` is for their fifos.
 
     `on_output(node_id, size)` and `on_end(node_id)` are called in the reading thread and
     must not block.
     """
 
-    def __init__(self, paths: DataPaths, tmux: Tmux, on_output=None, on_end=None) -> None:
-        self._paths = paths
+    def __init__(self, directory: str, tmux: Tmux, on_output=None, on_end=None) -> None:
+        self._directory = directory
         self._tmux = tmux
         self._on_output = on_output or (lambda _node_id, _size: None)
         self._on_end = on_end or (lambda _node_id: None)
@@ -147,7 +147,7 @@ class Streams:
         fifo = self._fifo(stream.node_id)
         descriptor = -1
         try:
-            private_directory(self._paths.run)
+            private_directory(self._directory)
             remove_quietly(fifo)
             os.mkfifo(fifo, 0o600)
             # Open for reading before cat opens it for writing, so that neither waits.
@@ -211,7 +211,7 @@ class Streams:
         self._on_end(stream.node_id)
 
     def _fifo(self, node_id: str) -> str:
-        return os.path.join(self._paths.run, f"{node_id}.out")
+        return os.path.join(self._directory, f"{node_id}.out")
 
 
 def _close(descriptor: int) -> None:

@@ -18,6 +18,7 @@ MAX_SEQUENCE_CHARS = 4096
 
 _TOKEN = re.compile(
     r"(?P<text>[^\x00-\x1f\x7f-\x9f]+)"
+    r"|(?P<newline>\r\n)"  # two controls, but in most output half of all tokens
     r"|\x1b\[(?P<parameters>[0-?]*)(?P<middle>[ -/]*)(?P<final>[@-~])"
     # Strings: titles, hyperlinks, marks, pictures.
     r"|\x1b[\]PX^_][^\x07\x18\x1a\x1b]*(?:\x07|\x18|\x1a|\x1b\\)"
@@ -27,6 +28,7 @@ _TOKEN = re.compile(
     # An escape character that begins nothing.
     r"|\x1b(?=[\x00-\x1f\x7f-\U0010ffff])"
 )
+_STRINGS = (b"]", b"P", b"X", b"^", b"_")
 _ALTERNATE_MODES = ("47", "1047", "1049")
 # The line-drawing characters of the DEC special set, which `ESC ( 0` switches on.
 _DRAWING = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
@@ -48,7 +50,7 @@ class Transcript:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = ""
         self._draws = False
-        self._last = " "
+        self._last = ""  # the character that was just written
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes; what is unfinished at their end waits for the next ones."""
@@ -84,10 +86,17 @@ class Transcript:
             text = match["text"].translate(_DRAWING) if self._draws else match["text"]
             self._last = text[-1]
             self._grid.put(text)
+            return
+        last, self._last = self._last, ""
+        if kind == "newline":
+            self._grid.column = 0
+            self._grid.line_feed()
         elif kind == "control":
             self._control(match["control"])
         elif kind == "final":
-            if not match["middle"]:
+            if match["final"] == "b":
+                self._grid.put(last * (_numbers(match["parameters"])[0] or 1))
+            elif not match["middle"]:
                 self._sequence(match["final"], match["parameters"])
         elif kind == "escape":
             self._escape(match["escape"])
@@ -128,9 +137,6 @@ class Transcript:
             for mode in parameters[1:].split(";"):
                 self._set_mode(mode, final)
             return
-        if final == "b":
-            self._grid.put(self._last * (_numbers(parameters)[0] or 1))
-            return
         action = _ACTIONS.get(final)
         if action is not None and parameters[:1] not in ("<", "=", ">"):
             first, *rest = _numbers(parameters)
@@ -156,6 +162,28 @@ class Transcript:
         grid = Grid(self._main.columns, self._main.height, keeps_history=False)
         grid.move(self._main.line, self._main.column)
         return grid
+
+
+def whole_bytes(data: bytes) -> int:
+    """How many of the bytes do not belong to a character or an escape sequence that is still unfinished."""
+    end = len(data)
+    # At most three bytes of a character of four.
+    for back in range(1, min(4, end + 1)):
+        byte = data[end - back]
+        if byte >= 0xC0:
+            size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            end -= back if back < size else 0
+            break
+        if byte < 0x80:
+            break
+    at = data.rfind(b"\x1b", max(0, end - MAX_SEQUENCE_CHARS), end)
+    if at >= 0:
+        # The end of a string (ESC \\) begins with an escape character of its own.
+        opened = max(data.rfind(b"\x1b" + kind, max(0, end - MAX_SEQUENCE_CHARS), end) for kind in _STRINGS)
+        start = opened if opened >= 0 and data[at : at + 2] in (b"\x1b", b"\x1b\\") else at
+        if _TOKEN.match(data[start:end].decode("utf-8", "replace")) is None:
+            return start
+    return end
 
 
 def _numbers(parameters: str) -> list[int]:

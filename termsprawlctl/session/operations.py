@@ -5,6 +5,7 @@ One table feeds the CLI's help, MCP's tools/list and the embedded host's validat
 
 from __future__ import annotations
 
+from .extension_table import EXTENSION_ROWS
 from .table import ROWS, Argument, Operation
 
 MAX_STRING_CHARS = 64_000
@@ -21,7 +22,7 @@ class InvalidCall(ValueError):
 OPERATIONS = {operation.name: operation for operation in ROWS}
 # Operations that only the embedded host may offer; listed to an MCP client only when
 # the running host's session_info names them.
-EXTENSIONS: dict[str, Operation] = {}
+EXTENSIONS: dict[str, Operation] = {operation.name: operation for operation in EXTENSION_ROWS}
 
 
 def input_schema(operation: Operation) -> dict:
@@ -78,8 +79,8 @@ def validate(name: object, args: object, known=None) -> Operation:
 
 
 def _property(argument: Argument) -> dict:
-    if argument.kind == "number":
-        return {"type": "number", "description": argument.description}
+    if argument.kind in ("number", "boolean"):
+        return {"type": argument.kind, "description": argument.description}
     if argument.kind == "strings":
         item = {"type": "string", "maxLength": MAX_ITEM_CHARS}
         return {
@@ -99,6 +100,8 @@ def _valid(argument: Argument, value: object) -> bool:
     if argument.kind == "number":
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return is_number and abs(value) <= MAX_NUMBER  # false for NaN and infinity, too
+    if argument.kind == "boolean":
+        return isinstance(value, bool)
     if argument.kind == "strings":
         return isinstance(value, list) and 1 <= len(value) <= MAX_ITEMS and all(map(_valid_item, value))
     if not isinstance(value, str) or len(value) > MAX_STRING_CHARS or "\0" in value:

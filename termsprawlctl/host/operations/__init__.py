@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from ...errors import CtlError
 from ...session.operations import EXTENSIONS, OPERATIONS
-from . import agents, artifacts, canvas, context, messaging, session, terminals
+from . import agents, artifacts, canvas, context, extensions, messaging, session, terminals
 from .nodes import ToolRefusal
 
-_MODULES = (session, canvas, terminals, agents, messaging, context, artifacts)
+_MODULES = (session, canvas, terminals, agents, messaging, context, artifacts, extensions)
 
 
 def _handlers() -> dict:

@@ -1,0 +1,177 @@
+"""Operations that only this host has: run and wait in terminals, read what is new, type with care."""
+
+from __future__ import annotations
+
+from ...errors import CtlError
+from ...session.extension_table import MAX_WAIT_MS
+from .. import commands
+from ..keys import tmux_keys
+from ..ordering import Later
+from ..transcript import Transcript, whole_bytes
+from ..waiting import Conditions, Wait
+from .nodes import ToolRefusal, others_terminal, terminal
+
+SCREEN_CHARS = 4_000  # of a screen or tail in an answer; a whole screen of the usual size has 3,840
+TAIL_CHARS = 2_000
+# Of new output in one answer, so that it stays readable for a model.
+MAX_NEW_BYTES = 32 << 10
+MAX_REQUEST_ID_CHARS = 200
+
+
+def terminal_run(host, session, args) -> Later:
+    node_id = others_terminal(host, session, args)
+    command, timeout_s = args["command"], _timeout_s(args)
+    if not command.strip():
+        raise ToolRefusal("The command is empty; nothing was run.", "Give a command line.")
+    running = host.commands.start(node_id, command)
+    return Later(lambda: _finish_run(host, running, timeout_s))
+
+
+def _finish_run(host, running, timeout_s: float) -> dict:
+    node_id, recording, pane = running.node_id, running.recording, running.pane
+    try:
+        how = host.commands.wait(running, timeout_s, host.stopping)
+        if how == commands.DONE:
+            host.commands.settle(running)
+    finally:
+        has_ended, shell_status = host.commands.close(running)
+    output, truncated, full_screen = recording.output(pane.columns, pane.rows, pane.line)
+    value = {
+        "nodeId": node_id,
+        "output": output,
+        "exitStatus": shell_status if has_ended else recording.status,
+        "durationMs": recording.duration_ms(),
+        "timedOut": how == commands.TIMED_OUT and not has_ended,
+        "truncated": truncated,
+    }
+    if truncated:
+        value["outputBytes"] = recording.size
+    if full_screen:
+        value["fullScreen"] = True
+    if has_ended:
+        return {**value, "ended": True}
+    if how == commands.TIMED_OUT:
+        value["screen"] = _screen(host, node_id)
+    elif how == commands.OTHER_SHELL:
+        value["note"] = "The command has become another shell, which is at its prompt now."
+    return {**value, **_place(running.stream)}
+
+
+def terminal_wait(host, session, args) -> Later:
+    node_id = terminal(host, session, args)
+    text, pattern = args.get("text"), args.get("pattern")
+    if text is not None and pattern is not None:
+        raise ToolRefusal("Both text and pattern are given.", "Give one of them.")
+    if text == "":
+        raise ToolRefusal("The text is empty.", "Give a text, or wait for silence with idleMs.")
+    idle_s = None if args.get("idleMs") is None else max(0.0, args["idleMs"] / 1000)
+    conditions = Conditions(text, pattern, idle_s, bool(args.get("exit")))
+    if conditions == Conditions(None, None, None, False):
+        raise ToolRefusal("Nothing is given to wait for.", "Give text, pattern, idleMs, or exit: true.")
+    pane = host.panes.look(node_id)
+    stream = host.streams.get(node_id)
+    wait = Wait(stream, pane, conditions, host.commands.running(node_id))
+    timeout_s = _timeout_s(args)
+    return Later(lambda: _finish_wait(host, node_id, stream, wait.run(timeout_s, host.stopping)))
+
+
+def _finish_wait(host, node_id: str, stream, outcome) -> dict:
+    value = {"nodeId": node_id, "reason": outcome.reason}
+    if outcome.match is not None:
+        value["match"] = outcome.match[-TAIL_CHARS:]
+    if outcome.exit_status is not None:
+        value["exitStatus"] = outcome.exit_status
+    try:
+        value["tail"] = host.terminals.read(node_id, TAIL_CHARS)
+    except CtlError:
+        return {**value, "tail": outcome.output[-TAIL_CHARS:], "ended": True}
+    return {**value, **_place(stream, outcome.offset)}
+
+
+def terminal_since(host, session, args) -> dict:
+    node_id = terminal(host, session, args)
+    pane = host.panes.look(node_id)
+    stream = host.streams.get(node_id)
+    cursor = args.get("cursor")
+    asked = 0 if cursor is None else stream.offset(cursor)
+    start, data = stream.read(asked or 0)
+    is_missed = cursor is not None and (asked is None or start > asked)
+    if cursor is None and len(data) > MAX_NEW_BYTES:
+        start += len(data) - MAX_NEW_BYTES  # the newest of it
+        data = data[-MAX_NEW_BYTES:]
+    taken = _part(data)
+    transcript = Transcript(pane.columns, pane.rows, alternate=_began_alternate(data, alternate=pane.alternate))
+    transcript.feed(taken)
+    return {
+        "nodeId": node_id,
+        "output": transcript.text(),
+        "missed": is_missed,
+        "more": len(data) > MAX_NEW_BYTES,
+        "fullScreen": transcript.alternate,
+        **_place(stream, start + len(taken)),
+    }
+
+
+def terminal_send(host, session, args) -> dict:
+    node_id = others_terminal(host, session, args)
+    text, names, request_id = args.get("text", ""), args.get("keys", []), args["requestId"]
+    if not text and not names:
+        raise ToolRefusal("Nothing is given to type.", "Give text, keys, or both.")
+    if not 0 < len(request_id) <= MAX_REQUEST_ID_CHARS:
+        raise ToolRefusal(f"requestId has to have 1 to {MAX_REQUEST_ID_CHARS} characters; nothing was typed.")
+    request = (node_id, text, tuple(names))
+    receipt = host.receipts.find(session.node_id, request_id, request)
+    if receipt is not None:
+        return receipt
+    keys = tmux_keys(names)
+    pane = host.panes.look_for_input(node_id)
+    host.panes.refuse_if_person_types(node_id)
+    stream = host.streams.get(node_id)
+    before = stream.end
+    if stream.offset(args["expectRevision"]) != before:
+        raise ToolRefusal(
+            f"Terminal {node_id} is no longer what you saw at that revision; nothing was typed.",
+            "Read on with terminal_since, look again, and send with the new revision.",
+        )
+    if text:
+        host.terminals.type(node_id, text)
+    if keys:
+        host.panes.press(node_id, pane, keys)
+    receipt = {"nodeId": node_id, "delivered": True, "requestId": request_id, "cursor": stream.cursor(before)}
+    return host.receipts.keep(session.node_id, request_id, request, receipt)
+
+
+def _timeout_s(args) -> float:
+    return max(0.0, min(args.get("timeoutMs", MAX_WAIT_MS), MAX_WAIT_MS)) / 1000
+
+
+def _place(stream, offset: int | None = None) -> dict:
+    """Where to read on, and what the caller has seen: both end at the same byte."""
+    cursor = stream.cursor(offset)
+    return {"cursor": cursor, "revision": cursor}
+
+
+def _screen(host, node_id: str) -> str:
+    """What the terminal shows now; "" when it has just ended."""
+    try:
+        rows = host.panes.screen(node_id, host.panes.look(node_id))
+    except CtlError:
+        return ""
+    return "\n".join(rows).rstrip("\n")[-SCREEN_CHARS:]
+
+
+def _part(data: bytes) -> bytes:
+    """As much of it as one answer takes, cut at a line's end where there is one, never inside a character."""
+    if len(data) > MAX_NEW_BYTES:
+        data = data[:MAX_NEW_BYTES]
+        data = data[: data.rfind(b"\n") + 1] or data
+    return data[: whole_bytes(data)]
+
+
+def _began_alternate(data: bytes, *, alternate: bool) -> bool:
+    """Whether the alternate screen was shown before the data, when `alternate` tells of the time after it."""
+    switches = [data.find(b"\x1b[?1049" + final) for final in (b"h", b"l")]
+    if max(switches) < 0:
+        return alternate
+    on, off = (place if place >= 0 else len(data) for place in switches)
+    return off < on
