@@ -7,6 +7,7 @@ import os
 import signal
 
 import pytest
+from support import agent_clis
 from support.fake_provider import FakeProvider
 from support.real_agents import FLAGS, RealBox
 from support.scripted_agent import until
@@ -311,6 +312,26 @@ def test_codex_plain_output_without_the_event_stream(real):
     result = box.calls({}, variables={"AGENT_CLI_MCP_STRUCTURED": "0"})[0]
     assert result["text"] == "The answer is 42."
     assert len(result["progress"]) > 1
+
+
+@pytest.mark.parametrize(("client", "agent"), [("claude", "codex"), ("codex", "claude")])
+def test_one_agent_gives_a_task_to_another_and_reads_its_answer_and_what_it_did(
+    real, hermetic_env, tmp_path, client, agent
+):
+    box = real(agent, CREATE_RUN)
+    variables = [f"{name}={value}" for name, value in box.env.items()]
+    server = ["env", "-i", *variables, *box.argv(*FLAGS[agent], agent=agent)]
+    call = {"mcp": "termsprawl", "tool": "run", "args": {"prompt": "compute fib(10)"}}
+    with FakeProvider({"turns": [{"calls": [call]}, {"text": "The other agent says 55."}]}) as provider:
+        done = agent_clis.ALL[client](tmp_path / "client", hermetic_env, provider.url, server).run()
+        assert done.returncode == 0, done.stderr.decode()
+        asked = provider.asked()
+    assert b"The other agent says 55." in done.stdout
+    assert "compute fib(10)" in json.dumps(box.provider.asked()[0])
+    told = json.dumps(asked[1])
+    assert "fib(10) = 55" in told
+    assert "python3 fib.py" in told
+    assert (box.project / "fib.py").read_text() == FIB
 
 
 def command_line(pid: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The real coding-agent CLIs, each in a home of its own, with one MCP server and a scripted model service."""
+"""The real coding-agent CLIs, each in a home of its own, with a scripted model service, and one MCP server or none."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ PROMPT = "please do the task"
 
 
 class AgentCli:
-    """One CLI. `server`: the argv of an MCP server, which is registered as `termsprawl`."""
+    """One CLI. `server`: the argv of an MCP server, which is registered as `termsprawl`; None: there is none."""
 
     package = ""
     program = ""
 
-    def __init__(self, root: Path, env: dict, url: str, server: list[str]) -> None:
+    def __init__(self, root: Path, env: dict, url: str, server: list[str] | None) -> None:
         self.command = [str(counterparts.program(self.package, self.program))]
         self.home, self.project = root / "home", root / "project"
         self.url = url
-        self.server = [str(word) for word in server]
+        self.server = server and [str(word) for word in server]
         (self.home / "tmp").mkdir(parents=True)
         self.project.mkdir()
         # The tests' own Python first, as a script with `env python3` in it finds another one slowly.
@@ -78,7 +78,10 @@ class Codex(AgentCli):
         home = self.home / ".codex"
         home.mkdir()
         quoted = json.dumps  # a TOML string, as far as paths go
-        command, *words = self.server
+        registered = ""
+        if self.server:
+            command, *words = self.server
+            registered = f"[mcp_servers.termsprawl]\ncommand = {quoted(command)}\nargs = {quoted(words)}\n"
         (home / "config.toml").write_text(
             f"""
 model_provider = "fake"
@@ -95,10 +98,7 @@ enabled = false
 [features]
 plugins = false
 unbounded_connection_retries = false
-[mcp_servers.termsprawl]
-command = {quoted(command)}
-args = {quoted(words)}
-"""
+{registered}"""
         )
         self.env.update(CODEX_HOME=str(home), FAKE_API_KEY="fake")
 
@@ -131,7 +131,7 @@ class OpenCode(AgentCli):
             "autoupdate": False,
             "share": "disabled",
             "provider": {"fake": provider},
-            "mcp": {"termsprawl": {"type": "local", "command": self.server, "enabled": True}},
+            "mcp": {"termsprawl": {"type": "local", "command": self.server, "enabled": True}} if self.server else {},
         }
         switches = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
         self.env.update({f"OPENCODE_DISABLE_{switch}": "1" for switch in switches})
@@ -145,8 +145,9 @@ class Claude(AgentCli):
     package, program = "@anthropic-ai/claude-code", "claude"
 
     def configure(self) -> None:
-        command, *words = self.server
-        servers = {"termsprawl": {"type": "stdio", "command": command, "args": words, "env": {}}}
+        servers = {}
+        if self.server:
+            servers["termsprawl"] = {"type": "stdio", "command": self.server[0], "args": self.server[1:], "env": {}}
         (self.home / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
         self.env.update(
             ANTHROPIC_BASE_URL=self.url,
@@ -168,14 +169,14 @@ class Gemini(AgentCli):
     package, program = "@google/gemini-cli", "gemini"
 
     def configure(self) -> None:
-        command, *words = self.server
+        servers = {"termsprawl": {"command": self.server[0], "args": self.server[1:]}} if self.server else {}
         settings = {
             # Without this type a base URL of one's own is refused.
             "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
             "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": 2},
             "privacy": {"usageStatisticsEnabled": False},
             "telemetry": {"enabled": False},
-            "mcpServers": {"termsprawl": {"command": command, "args": words}},
+            "mcpServers": servers,
         }
         (self.home / ".gemini").mkdir()
         (self.home / ".gemini" / "settings.json").write_text(json.dumps(settings))
