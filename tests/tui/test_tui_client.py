@@ -94,8 +94,9 @@ def test_a_call_that_is_cancelled_while_it_connects_is_unavailable(fake, monkeyp
 
     class Slow(client.socket.socket):
         def connect(self, address):
-            connect(self, address)
+            # Too early for the cancellation to find a connection that it could shut.
             context.cancel()
+            connect(self, address)
 
     monkeypatch.setattr(client.socket, "socket", Slow)
     fake.serve()

@@ -150,6 +150,11 @@ def test_two_frames_in_one_go_are_invalid_and_neither_runs(share):
     assert share.asked == []
 
 
+@pytest.mark.parametrize("rest", [b"\n", b" ", b"{"], ids=repr)
+def test_anything_after_the_frame_in_one_go_is_invalid(share, rest):
+    assert exchange(share.path, frame(share.path, GET) + rest) == rejected("invalid_request")
+
+
 @pytest.mark.parametrize("second", [b"\n", b" ", b"{}\n"], ids=repr)
 def test_bytes_after_the_frame_are_invalid_and_cancel_what_it_asked_for(share, second):
     share.hold.set()
@@ -290,10 +295,11 @@ def test_revoking_answers_who_waits_and_leaves_nothing_behind(share):
 
 
 def test_the_place_has_exactly_the_described_files_and_modes_under_any_umask(tmp_path_factory):
-    for mask in (0o000, 0o022, 0o077, 0o177):
+    for mask in (0o000, 0o022, 0o077, 0o177, 0o777):
+        root = str(tmp_path_factory.mktemp("u"))
         old = os.umask(mask)
         try:
-            place = Place(str(tmp_path_factory.mktemp("u")))
+            place = Place(root)
         finally:
             os.umask(old)
         modes = {
