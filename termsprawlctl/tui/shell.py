@@ -44,20 +44,20 @@ def select(args) -> int:
 def share(args) -> int:
     """Share a tmux client until it is revoked or ends."""
     endpoint.require_posix()
-    from . import server, sharing
+    from . import sharing, tmux_server
 
-    tmux = server.open_server(args.socket_path, args.server_name)
+    tmux = tmux_server.open_server(args.socket_path, args.server_name)
     here = args.socket_path is None and args.server_name is None
-    pane = os.environ.get("TMUX_PANE") if here and server.surrounding_socket(os.environ) else None
-    return sharing.run(tmux, server.find_client(tmux, args.client, pane), with_bar=args.bar)
+    pane = os.environ.get("TMUX_PANE") if here and tmux_server.surrounding_socket(os.environ) else None
+    return sharing.run(tmux, tmux_server.find_client(tmux, args.client, pane), with_bar=args.bar)
 
 
 def sessions(args) -> int:
     """Print id and name of each session, one a line or as JSON."""
     endpoint.require_posix()
-    from . import server
+    from . import tmux_server
 
-    found = server.list_sessions(server.open_server(args.socket_path, args.server_name))
+    found = tmux_server.list_sessions(tmux_server.open_server(args.socket_path, args.server_name))
     if args.json:
         console.out(jsontext.pretty([{"sessionId": key, "name": name} for key, (_, name) in found.items()]) + "\n")
     else:
@@ -78,7 +78,7 @@ def revoke(args) -> int:
 def bar(args) -> int:
     """The process in the bar's pane."""
     from . import bar as the_bar
-    from .server import open_server
+    from .tmux_server import open_server
 
     tmux = open_server(args.socket_path, None)
     was = "" if args.mouse_was == "unset" else args.mouse_was
