@@ -51,6 +51,8 @@ PRECOMPILED = (
     f"{PACKAGE}/commands/doctor.py",
     f"{PACKAGE}/commands/call.py",
     f"{PACKAGE}/commands/mcp*.py",
+    f"{PACKAGE}/agents/*.py",
+    f"{PACKAGE}/commands/agent.py",
     f"{PACKAGE}/mcp/*.py",
     f"{PACKAGE}/session/__init__.py",
     f"{PACKAGE}/session/arguments.py",
