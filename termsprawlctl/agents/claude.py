@@ -13,6 +13,7 @@ from .flavour import Flavour, Request
 from .reader import items, mapping, string, whole
 
 EXIT_CODE = re.compile(r"^(?:Error: )?Exit code (\d+)\n?")
+REFUSED = re.compile(r"requested permissions|permission to use|haven't granted|needs approval|was rejected")
 NO_OUTPUT = "(Bash completed with no output)"
 # minimal is a level of other CLIs; low is the nearest that this one has.
 EFFORTS = {"minimal": "low"}
@@ -59,6 +60,7 @@ class ClaudeReader(reader.Reader):
     def __init__(self, cwd: str = "") -> None:
         super().__init__(cwd)
         self._calls: dict[str, tuple[str, dict]] = {}  # tool_use id -> (tool, input)
+        self._refused: set[str] = set()  # calls that needed a permission
         self._tasks = 0  # background tasks that are running
         self._finished = False
 
@@ -85,6 +87,8 @@ class ClaudeReader(reader.Reader):
             self.activity.thinking()
         elif kind == "thinking_tokens":
             self.activity.thinking()
+        elif kind == "permission_denied":
+            self._refused.add(string(event.get("tool_use_id")))
         elif kind == "background_tasks_changed":
             self._tasks = len(items(event.get("tasks")))
         elif kind == "api_retry":
@@ -142,7 +146,7 @@ class ClaudeReader(reader.Reader):
         tool, given = self._calls.pop(key)
         failed = block.get("is_error") is True
         status, output = ("failed" if failed else "completed"), reader.text_of(block.get("content"))
-        if failed and re.search(r"requested permissions|permission to use|haven't granted|was rejected", output):
+        if key in self._refused or (failed and REFUSED.search(output)):
             status = "declined"
         if tool == "Bash":
             match = EXIT_CODE.match(output)

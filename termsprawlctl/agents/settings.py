@@ -90,6 +90,7 @@ class Folders:
     def __init__(self, default: str, warn) -> None:
         self._default = default
         self._warn = warn
+        self._warned = False  # of the default, which is the same for each run
         self.workspace = ""  # the temporary one, once it is needed
 
     def choose(self, wanted: str) -> str:
@@ -102,7 +103,9 @@ class Folders:
                 problem = _problem(path)
                 if not problem:
                     return path
-                self._warn(f"{whose} {path[:300]!r} {problem}; using the next in order.")
+                if path is not self._default or not self._warned:
+                    self._warn(f"{whose} {path[:300]!r} {problem}; using the next in order.")
+                self._warned = self._warned or path is self._default
         if not self.workspace or not os.path.isdir(self.workspace):
             import tempfile
 

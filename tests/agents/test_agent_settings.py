@@ -66,6 +66,15 @@ def test_a_folder_that_cannot_be_used_never_fails_a_run(tmp_path, wanted):
     assert bool(warnings) == bool(wanted.strip())
 
 
+def test_a_default_folder_that_cannot_be_used_is_warned_of_once(tmp_path):
+    warnings = []
+    folders = Folders("/no/such/default", warnings.append)
+    first = folders.choose("")
+    assert folders.choose("/neither/this") == folders.choose("/neither/this") == first
+    folders.close()
+    assert [warning.split()[0] for warning in warnings] == ["the", "cwd", "cwd"]
+
+
 def test_a_file_is_no_folder(tmp_path):
     file = tmp_path / "file"
     file.write_text("")

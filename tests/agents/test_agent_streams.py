@@ -207,6 +207,30 @@ def test_the_second_version_of_the_opencode_stream_is_understood():
     assert summary(reader.steps(answered=True))[1:] == ["- ran `false` -> exit 3"]
 
 
+def test_a_call_that_claude_was_not_permitted_to_make_is_declined_and_noted():
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "echo hi > b.txt"}}
+    refusal = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "It needs an answer."}
+    events = [
+        {"type": "system", "subtype": "init", "session_id": "s"},
+        {"type": "assistant", "message": {"id": "m0", "content": [call]}},
+        {"type": "system", "subtype": "permission_denied", "tool_name": "Bash", "tool_use_id": "t1", "message": "no"},
+        {"type": "user", "message": {"content": [refusal]}},
+        {"type": "assistant", "message": {"id": "m1", "content": [{"type": "text", "text": "I could not."}]}},
+        {
+            "type": "result",
+            "subtype": "success",
+            "is_error": False,
+            "result": "I could not.",
+            "permission_denials": [{"tool_name": "Bash", "tool_input": {"command": "echo hi > b.txt"}}],
+        },
+    ]
+    reader, _, verdict = read("claude", [json.dumps(event).encode() for event in events], 0)
+    assert summary(reader.steps(answered=True))[1:] == ["- ran `echo hi > b.txt` -> declined | It needs an answer."]
+    assert verdict.status == COMPLETED
+    assert "echo hi > b.txt" in verdict.note
+    assert "--permission-mode acceptEdits" in verdict.note
+
+
 def test_claude_is_not_done_while_an_agent_in_the_background_may_still_report():
     lines = [
         b'{"type":"system","subtype":"init","session_id":"s"}',

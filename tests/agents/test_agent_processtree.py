@@ -1,0 +1,79 @@
+"""The process table, in both ways of reading it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+
+import pytest
+from support.scripted_agent import is_alive, until
+
+from termsprawlctl.agents import processtree
+from termsprawlctl.agents.processtree import MARKER, Family, descendants, marked, table
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+@pytest.fixture
+def child():
+    """A running process, and the marker in its environment."""
+    marker = secrets.token_hex(8)
+    process = subprocess.Popen(SLEEP, env={MARKER: marker}, start_new_session=True)
+    yield process, marker
+    process.kill()
+    process.wait()
+
+
+def test_the_table_knows_this_process_and_its_parent():
+    found = table()[os.getpid()]
+    assert (found.pid, found.parent, found.zombie) == (os.getpid(), os.getppid(), False)
+
+
+@pytest.mark.skipif(not os.path.exists("/bin/ps"), reason="there is no /bin/ps")
+def test_ps_tells_the_same_as_proc(child):
+    process, _ = child
+    by_ps, by_proc = processtree._table_of_ps(), processtree._table_of_proc()
+    for pid in (os.getpid(), process.pid):
+        assert (by_ps[pid].parent, by_ps[pid].zombie) == (by_proc[pid].parent, by_proc[pid].zombie)
+        assert by_ps[pid].born
+
+
+def test_descendants_are_found_over_generations(child):
+    process, _ = child
+    assert process.pid in descendants(table(), [os.getpid()])
+    assert descendants(table(), [process.pid]) == set()
+
+
+def test_a_process_is_found_by_the_marker_alone(child):
+    process, marker = child
+    until(lambda: process.pid in marked(table(), marker), "the marker")
+    assert marked(table(), marker[:-1]) == set()
+    assert marked(table(), "") == set()
+
+
+def test_a_number_that_was_given_to_another_process_is_not_taken_for_the_first(child):
+    process, marker = child
+    family = Family(process.pid + 1_000_000, marker)
+    until(lambda: family.look() == [process.pid], "the child")
+    family._seen = {process.pid: "another time of birth"}
+    family._marker = "gone"
+    assert family.look() == []
+
+
+def test_ending_a_family_ends_what_has_been_seen_even_if_nothing_points_to_it_any_more(child):
+    process, marker = child
+    family = Family(process.pid + 1_000_000, marker)
+    until(lambda: family.look() == [process.pid], "the child")
+    family._marker = "gone"
+    assert family.end(5.0, 10.0, process.poll) == 0
+    assert not is_alive(process.pid)
+
+
+def test_a_zombie_counts_as_ended():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    until(lambda: not is_alive(process.pid), "the zombie")
+    assert table()[process.pid].zombie
+    assert process.pid not in Family(os.getpid(), "none").look()
+    process.wait()
