@@ -20,6 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import bench_agents
+import bench_mcp
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import SessionFiles
 
@@ -287,6 +289,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="b") as folder:
         start_up(program, node, options.runs, Path(folder))
         host(program, options.runs, Path(folder))
+    print("\nMCP server, against one on the official Python SDK")
+    print_table([["", "ours", "the other's", "ratio"], *map(list, bench_mcp.rows(program))])
+    print("\ncoding agent behind a tool, against the bare CLI")
+    print_table([["", "ours", "the other's", "ratio"], *map(list, bench_agents.rows(program))])
 
 
 if __name__ == "__main__":
