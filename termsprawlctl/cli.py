@@ -34,6 +34,7 @@ COMMANDS = {
     "agent": ("agent run AGENT PROMPT", "give a task to a coding agent, show its steps, print its answer"),
     "install": ("install CLIENT", "add one of the MCP servers to an MCP client's configuration"),
     "uninstall": ("uninstall CLIENT", "take it out of the client's configuration again"),
+    "completion": ("completion bash|zsh|fish", "print what makes a shell complete commands, options and ids"),
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
 
@@ -83,11 +84,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**options)
         self.has_commands = False
         self.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}", help="print the version")
-        self.passes_on = ""  # what the help calls the words after `--`, for a command that hands them on
+        # What the help calls the words after `--`, for a command that hands them on; "" to keep quiet about it.
+        self.passes_on: str | None = None
 
     def parse_known_args(self, args=None, namespace=None):
         """As argparse does it; words after `--` become `passed_on` where the command hands them on."""
-        if self.passes_on and args is not None and "--" in args:
+        self.declare()
+        if self.passes_on is not None and args is not None and "--" in args:
             cut = list(args).index("--")
             namespace = namespace or argparse.Namespace()
             namespace.passed_on = list(args)[cut + 1 :]
@@ -97,6 +100,14 @@ class Parser(argparse.ArgumentParser):
     def format_usage(self) -> str:
         usage = super().format_usage()
         return f"{usage.rstrip()} [-- {self.passes_on}]\n" if self.passes_on else usage
+
+    def declare(self) -> None:
+        """Declare what is declared only once the parser is used; for subclasses."""
+
+    def actions(self) -> list[argparse.Action]:
+        """Every argument, option and group of subcommands, in the order of their declaration."""
+        self.declare()
+        return list(self._actions)
 
     def add_subparsers(self, **options):
         self.has_commands = True

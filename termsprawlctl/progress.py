@@ -19,6 +19,5 @@ class Notice:
     def __enter__(self) -> None:
         self._timer.start()
 
-
     def __exit__(self, *_) -> None:
         self._timer.cancel()

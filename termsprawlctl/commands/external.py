@@ -30,10 +30,17 @@ def configure(parser) -> None:
     parser.add_argument(
         "--data", metavar="DIR", help="data directory of the app or host (default: the session file's, else the host's)"
     )
-    parser.add_argument("--terminal", metavar="NAME", help="the terminal to use, as --list names it")
+    terminal = parser.add_argument("--terminal", metavar="NAME", help="the terminal to use, as --list names it")
+    terminal.words = _names  # for completion
     parser.add_argument("--dry-run", action="store_true", help="print the command and why it was chosen; start nothing")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--list", action="store_true", help="list the known terminals and where they are")
+
+
+def _names() -> list[str]:
+    from ..session import emulators
+
+    return [emulator.name for emulator in emulators.known(os.uname().sysname)]
 
 
 def run(args) -> int:

@@ -40,12 +40,13 @@ def configure(parser) -> None:
 def add_target(parser) -> None:
     """What `install` and `uninstall` have in common."""
     parser.add_argument("client", choices=list(CLIENTS), metavar="CLIENT", help=" ".join(CLIENTS))
-    parser.add_argument(
+    server = parser.add_argument(
         "--server",
         metavar="SERVER",
         default=SESSION,
         help=f"{' | '.join(server_names())} (default {SESSION}); ARGS go on to it",
     )
+    server.words = _servers_spelled_out  # for completion
     parser.add_argument("--name", metavar="NAME", help="the server's name in the client (default termsprawl...)")
     parser.add_argument(
         "--scope", choices=SCOPES, default=USER, help="for this user (default), or for the project in this folder"
@@ -96,6 +97,16 @@ def server_names() -> list[str]:
     from .mcp import SERVERS
 
     return [SESSION, *("agent:AGENT" if name == "agent" else name for name in SERVERS)]
+
+
+def _servers_spelled_out() -> list[str]:
+    from ..agents.flavours import FLAVOURS
+
+    return [
+        word
+        for name in server_names()
+        for word in ([f"agent:{agent}" for agent in FLAVOURS] if name == "agent:AGENT" else [name])
+    ]
 
 
 def default_name(server: str) -> str:

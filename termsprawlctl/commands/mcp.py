@@ -56,9 +56,12 @@ def _add_servers(parser) -> None:
     class Lazy(type(parser)):
         """The parser of one server, which imports the server's module only to be used."""
 
-        def parse_known_args(self, args=None, namespace=None):
-            _module(self.server).configure(self)
-            return super().parse_known_args(args, namespace)
+        declared = False
+
+        def declare(self) -> None:
+            if not self.declared:
+                self.declared = True
+                _module(self.server).configure(self)
 
     servers = parser.add_subparsers(
         dest="server", metavar="SERVER", parser_class=Lazy, title="other servers", description="Each explains itself."

@@ -1,0 +1,90 @@
+"""What arguments can be: operations and their fields, topics, and the ids of the running session's nodes."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from ..session import guides, transport
+from ..session.discovery import session_file
+from ..session.operations import EXTENSIONS, OPERATIONS
+
+# A shell that waits is worse than one that knows less.
+LIVE_DEADLINE_S = 0.2
+FILES, FOLDERS = "files", "folders"
+
+Value = namedtuple("Value", "word about")
+# values: list of Value; files: "" or FILES or FOLDERS, for what the shell knows better
+Answer = namedtuple("Answer", "values files")
+
+
+class Values:
+    """`session` is the path given with --session, None for the environment's."""
+
+    def __init__(self, environment) -> None:
+        self._environment = environment
+        self.session: str | None = None
+
+    def operations(self) -> list[Value]:
+        """The names of the table."""
+        return [Value(one.name, one.title) for one in _table().values()]
+
+    def topics(self) -> list[Value]:
+        """The guides."""
+        return [Value(name, about) for name, about in guides.TOPICS]
+
+    def terminals(self) -> list[Value]:
+        """Ids of nodes with a terminal."""
+        return self.nodes("terminal")
+
+    def nodes(self, kind: str | None = None) -> list[Value]:
+        """Ids on the session's canvas; none when nobody answers in time."""
+        path = session_file(self.session, self._environment)
+        if not path:
+            return []
+        value = transport.call(path, "canvas_list", deadline_s=LIVE_DEADLINE_S).get("value")
+        nodes = value.get("nodes") if isinstance(value, dict) else value
+        return [
+            Value(node["id"], _about(node))
+            for node in (nodes if isinstance(nodes, list) else ())
+            if isinstance(node, dict) and isinstance(node.get("id"), str) and kind in (None, node.get("type"))
+        ]
+
+    def fields(self, given: list[str], current: str) -> Answer:
+        """What may follow `call OPERATION`: `given` is the operation and the fields before the current word."""
+        operation = _table().get(given[0]) if given else None
+        if operation is None or any("=" not in word for word in given[1:]):
+            return Answer([], "")
+        used = {word.partition("=")[0].rstrip(":") for word in given[1:]}
+        open_arguments = [argument for argument in operation.arguments if argument.name not in used]
+        name, equals, _ = current.partition("=")
+        if not equals:
+            return Answer([_field(argument) for argument in open_arguments], "")
+        for argument in open_arguments:
+            if argument.name == name.rstrip(":"):
+                known = [Value(f"{name}={value.word}", value.about) for value in self._known(operation.name, argument)]
+                return Answer(known, FILES if argument.name == "path" else "")
+        return Answer([], "")
+
+    def _known(self, operation: str, argument) -> list[Value]:
+        if argument.name.endswith(("nodeId", "NodeId")):
+            browser = operation.startswith("browser_") and argument.name == "nodeId"
+            terminal = operation.startswith("terminal_") or argument.name == "agentNodeId"
+            return self.nodes("browser" if browser else "terminal" if terminal else None)
+        words = ("true", "false") if argument.kind == "boolean" else argument.choices
+        return [Value(word, "") for word in words]
+
+
+def _field(argument) -> Value:
+    sign = "=" if argument.kind == "string" else ":="
+    need = "" if argument.required else ", optional"
+    return Value(f"{argument.name}{sign}", f"{argument.kind}{need}: {argument.description}")
+
+
+def _table() -> dict:
+    return {**OPERATIONS, **EXTENSIONS}
+
+
+def _about(node: dict) -> str:
+    data = node.get("data")
+    title = data.get("title") if isinstance(data, dict) else None
+    return " ".join(str(word) for word in (node.get("type"), title) if word)
