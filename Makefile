@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test bench lint format clean
+.PHONY: build demo test bench docs lint format clean
 
 build: $(BIN)/shiv
 	$(BIN)/python build.py
@@ -15,6 +15,9 @@ test: build
 
 bench: build
 	$(BIN)/python tests/bench.py dist/termsprawlctl
+
+docs: $(BIN)/shiv
+	$(BIN)/python docs/generate.py
 
 lint: $(BIN)/shiv
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
