@@ -48,17 +48,28 @@ class Control:
             "ignore-size,no-output",
             *target,
         ]
-        self._process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=server_environment(),
-            start_new_session=True,  # Ctrl-C in our terminal is for us
-        )
+        self._output, theirs = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=theirs,
+                stderr=subprocess.DEVNULL,
+                env=server_environment(),
+                start_new_session=True,  # Ctrl-C in our terminal is for us
+                # The client holds our end as well: should we be killed, its output does not
+                # break. A tmux server (3.3a) with output for a broken pipe keeps the client
+                # for ever, and then cannot even be ended itself.
+                pass_fds=(self._output,),
+            )
+        except BaseException:
+            os.close(self._output)
+            raise
+        finally:
+            os.close(theirs)
         os.set_blocking(self._process.stdin.fileno(), False)
-        os.set_blocking(self._process.stdout.fileno(), False)
-        self._loop.add_reader(self._process.stdout.fileno(), self._read)
+        os.set_blocking(self._output, False)
+        self._loop.add_reader(self._output, self._read)
         self.closed = False
 
     def ask(self, commands: list[str], done) -> None:
@@ -81,9 +92,8 @@ class Control:
         if self.closed:
             return
         self.closed = True
-        self._loop.remove_reader(self._process.stdout.fileno())
-        for stream in (self._process.stdin, self._process.stdout):
-            stream.close()
+        self._loop.remove_reader(self._output)
+        self._process.stdin.close()
         self._process.terminate()
         try:
             self._process.wait(END_WAIT_S)
@@ -91,6 +101,7 @@ class Control:
             # It waits for a server that does not answer.
             self._process.kill()
             self._process.wait()
+        os.close(self._output)
 
     def _lose(self) -> None:
         if self.closed:
@@ -103,7 +114,7 @@ class Control:
 
     def _read(self) -> None:
         try:
-            data = os.read(self._process.stdout.fileno(), READ_BYTES)
+            data = os.read(self._output, READ_BYTES)
         except BlockingIOError:
             return
         except OSError:

@@ -43,12 +43,9 @@ def eventually(what, said: str = ""):
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    """Whether there is such a process; one that has ended and that nobody asks about is none."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return state.strip()[:1] not in ("", "Z")
 
 
 class Terminal:
@@ -149,9 +146,12 @@ class UserTmux:
         return int(self.run("display-message", "-p", "#{pid}"))
 
     def close(self) -> None:
+        pid = self.run("display-message", "-p", "#{pid}", check=False)
         self.run("kill-server", check=False)
         for terminal in self._terminals:
             terminal.close()
+        if pid:
+            eventually(lambda: not is_running(int(pid)), "tmux ends when it is told to")
 
 
 class Prepared:

@@ -149,6 +149,26 @@ def test_what_sigkill_leaves_is_inert_and_leads_nobody_to_a_new_share(ctl, argv,
     assert places(tmux) == []
 
 
+def test_killed_in_the_middle_of_events_it_leaves_no_watcher_and_a_tmux_that_can_end(argv, tmux):
+    """A watcher with output for a broken pipe would never end, nor would its server."""
+    share = RunningShare(argv, tmux.env)
+    watchers = [int(pid) for pid in open_children(share.process.pid)]
+    server = tmux.pid()
+    control = ["tmux", "-S", tmux.socket, "-C", "attach-session", "-t", "=two"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(control, env=tmux.env, stdin=pipe, stdout=subprocess.DEVNULL) as other:
+        eventually(lambda: len(tmux.clients()) == 3)
+        os.kill(server, signal.SIGSTOP)
+        # When it goes on, tmux finds at the same moment that the watcher hung up and that there is news for it.
+        other.stdin.write(b"split-window -t =one:\n")
+        other.stdin.flush()
+        share.stop(signal.SIGKILL)
+        os.kill(server, signal.SIGCONT)
+        eventually(lambda: not any(map(is_running, watchers)))
+        tmux.run("kill-server")
+    eventually(lambda: not is_running(server))
+
+
 def test_nothing_of_it_outlives_it(share):
     children = [int(pid) for pid in open_children(share.process.pid)]
     assert children, "the watcher"
