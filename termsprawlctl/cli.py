@@ -27,6 +27,7 @@ COMMANDS = {
     "mcp": ("mcp", "serve the operations to an MCP client over stdio"),
     "tools": ("tools [OPERATION]", "list the operations and their arguments"),
     "guide": ("guide [TOPIC]", "print a guide for agents"),
+    "map": ("map", "draw the canvas: boxes, what runs in them, links"),
     "external": ("external NODE_ID", "show a node's terminal in a window of its own"),
     "attach": ("attach NODE_ID", "show a node's terminal in this terminal"),
     "tui": ("tui share|sessions|context|select|revoke", "share a live tmux client with an agent, or use a share"),

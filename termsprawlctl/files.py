@@ -43,8 +43,9 @@ def read_small(path: str, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
 def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_replace=None) -> None:
     """Replace the file at path in one step: readers see the old or the new bytes, whole.
 
-    Its mode is `mode`, whatever the umask says. `before_replace()` is called at the last moment before that step; what it raises stops
-    it. Raises OSError; the old file is then as it was and no temporary file is left.
+    Its mode is `mode`, whatever the umask says. `before_replace()` is called at the last
+    moment before that step; what it raises stops it. Raises OSError; the old file is then as
+    it was and no temporary file is left.
     """
     directory, name = os.path.split(path)
     temporary = os.path.join(directory, f".{name}.{os.urandom(8).hex()}")
@@ -64,6 +65,18 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_repla
     except BaseException:
         remove_quietly(temporary)
         raise
+
+
+def write_output(path: str, data: bytes) -> None:
+    """Write the user's own output in one step: as readable as their other files. Raises OSError."""
+    write_atomically(os.path.abspath(path), data, usual_mode())
+
+
+def usual_mode() -> int:
+    """The mode that a new file of the user's own gets."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def private_directory(path: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ..errors import CtlError
-from ..files import FILE_MODE, read_small, remove_quietly, write_atomically
+from ..files import FILE_MODE, read_small, remove_quietly, usual_mode, write_atomically
 
 # Claude Code keeps its history in the same file as its servers: megabytes are usual.
 MAX_BYTES = 64 << 20
@@ -64,9 +64,8 @@ class ConfigFile:
     def _replace(self, data: bytes) -> None:
         if self._data is None:
             os.makedirs(os.path.dirname(self._real), exist_ok=True)
-            mask = os.umask(0)
-            os.umask(mask)
-            write_atomically(self._real, data, FILE_MODE if self._private else 0o666 & ~mask, self._check_unchanged)
+            mode = FILE_MODE if self._private else usual_mode()
+            write_atomically(self._real, data, mode, self._check_unchanged)
             return
         status = os.stat(self._real)
         if status.st_uid != os.geteuid():

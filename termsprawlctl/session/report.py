@@ -81,6 +81,8 @@ def _save_image(result: dict, path: str) -> tuple[dict, int]:
     import base64
     import binascii
 
+    from ..files import write_output
+
     value = result.get("value")
     image = value.get("image") if isinstance(value, dict) else None
     if not result["ok"]:
@@ -90,7 +92,7 @@ def _save_image(result: dict, path: str) -> tuple[dict, int]:
         return result, FAILED
     try:
         data = base64.b64decode(image, validate=True)
-        _write_output(path, data)
+        write_output(path, data)
     except (binascii.Error, ValueError):
         console.err("termsprawlctl: value.image is not base64; nothing was saved.")
         return result, FAILED
@@ -100,12 +102,3 @@ def _save_image(result: dict, path: str) -> tuple[dict, int]:
     rest = {name: item for name, item in value.items() if name != "image"}
     saved = {"saved": os.path.abspath(path), "bytes": len(data)}
     return {**result, "value": {**rest, **saved}}, OK
-
-
-def _write_output(path: str, data: bytes) -> None:
-    from ..files import write_atomically
-
-    # The user's own output: as readable as their other files, unlike what we keep for ourselves.
-    mask = os.umask(0)
-    os.umask(mask)
-    write_atomically(os.path.abspath(path), data, 0o666 & ~mask)

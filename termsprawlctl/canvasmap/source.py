@@ -1,0 +1,77 @@
+"""Where the picture comes from: the canvas from the app, what runs from tmux, links from the project."""
+
+from __future__ import annotations
+
+import os
+
+from .. import jsontext, tmux
+from ..errors import CtlError
+from ..files import read_small
+from ..host import links, project_file
+from ..host.projects import ProjectStore
+from ..layout import SESSION_PREFIX, DataPaths
+from ..session import transport
+from ..session.discovery import Unavailable, read_object
+from . import model
+
+_FORMAT = "#{window_active}#{pane_active} #{session_name} #{pane_current_command}"
+_ACTIVE = "11"
+
+
+def read(session_path: str, data: str, cwd: str) -> model.Picture:
+    """The canvas of the session's project as it is now. Raises CtlError when the app says no or is away.
+
+    `data` is the data directory, `cwd` a folder that may be inside the project.
+    """
+    result = transport.call(session_path, "canvas_list")
+    if not result["ok"]:
+        raise CtlError(str(result["error"]))
+    value = result.get("value")
+    nodes = value.get("nodes") if isinstance(value, dict) else value
+    runs = running(DataPaths(data))
+    ids = {node.get("id") for node in nodes if isinstance(node, dict)} if isinstance(nodes, list) else set()
+    folder = _project_folder(session_path, data, cwd, ids)
+    pairs = sorted(links.enabled(folder)) if folder else []
+    return model.picture(nodes, runs or {}, pairs, known=runs is not None)
+
+
+def running(paths: DataPaths) -> dict[str, str] | None:
+    """Node id to the program in front, for every terminal that is alive; None where tmux cannot tell."""
+    try:
+        if os.stat(paths.tmux_socket()).st_uid != os.getuid():
+            return None  # whoever owns a server decides what its clients do
+        listing = tmux.Tmux(tmux.find(), *paths.tmux_base_args()).run("list-panes", "-a", "-F", _FORMAT)
+    except (OSError, CtlError):
+        return None
+    found = {}
+    for line in listing.splitlines():
+        active, session, command = [*line.split(" ", 2), "", ""][:3]
+        if active == _ACTIVE and session.startswith(SESSION_PREFIX):
+            found[session[len(SESSION_PREFIX) :]] = command
+    return found
+
+
+def _project_folder(session_path: str, data: str, cwd: str, ids: set) -> str | None:
+    """The project's folder: as the embedded host knows it, else around cwd, if its canvas is this one."""
+    try:
+        project = read_object(session_path, "session file").get("projectId")
+        return ProjectStore(DataPaths(data)).folder(str(project))
+    except (Unavailable, CtlError):
+        pass
+    folder = cwd
+    while True:
+        if ids & _ids_in(project_file.path_of(folder)):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def _ids_in(path: str) -> set:
+    try:
+        document = jsontext.loads(read_small(path, project_file.MAX_PROJECT_BYTES))
+    except (OSError, ValueError):
+        return set()
+    nodes = document.get("nodes") if isinstance(document, dict) else None
+    return {node.get("id") for node in nodes if isinstance(node, dict)} if isinstance(nodes, list) else set()

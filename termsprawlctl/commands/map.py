@@ -1,0 +1,42 @@
+"""`map`: the canvas of the session's project as a picture."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import UsageError
+
+EPILOG = """\
+examples:
+  termsprawlctl map
+  termsprawlctl map --watch
+  termsprawlctl map --svg canvas.svg
+
+Boxes are to scale: terminals with what runs in them, notes, groups, and the links over
+which agents may send work. --watch draws again when something changes; Ctrl-C ends it.
+"""
+
+
+def configure(parser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("--watch", action="store_true", help="draw again whenever something changes")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--svg", metavar="FILE", help="write an SVG picture, which every browser shows; - prints it")
+    form.add_argument("--json", action="store_true", help="print the boxes and links as JSON, in absolute pixels")
+    parser.add_argument(
+        "--data", metavar="DIR", help="data directory of the app or host (default: the session file's, else the host's)"
+    )
+
+
+def run(args) -> int:
+    from ..canvasmap.shell import View
+    from ..session.node_terminal import data_directory
+    from ..session.report import require_session
+
+    session = require_session(args.session)
+    if args.svg == "":
+        raise UsageError("--svg needs a file.")
+    view = View(session, data_directory(args.data, args.session, os.environ), svg_file=args.svg, as_json=args.json)
+    if args.watch:
+        view.watch()  # ends with KeyboardInterrupt only
+    return view.once()
