@@ -142,7 +142,7 @@ def describe(event: dict) -> str:
         "host-stopped": "host stopped",
         "missed": "{files} files of events were gone before they could be read",
     }.get(kind, kind)
-    values = {"outcome": "ok" if event.get("ok") else "refused", **event}
+    values = {"operation": "an unknown operation", "outcome": "ok" if event.get("ok") else "refused", **event}
     words = re.sub(r"\{(\w+)\}", lambda match: str(values.get(match[1], "")), text)
     return f"{_local_time(event.get('time'))}  {re.sub(' +', ' ', words)}"
 

@@ -23,11 +23,12 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import threading
 import time
 
 from ..errors import CtlError
 from ..files import private_directory, remove_quietly, write_atomically
-from .foreground import Shell, foreground, is_alive, waiting_shell
+from .foreground import Shell, foreground, is_running, waiting_shell
 from .handover import TO_MAIN, Handover, PromptMoved
 from .panes import Pane, Panes
 from .recording import Recording
@@ -45,6 +46,8 @@ WATCH_S = 0.05  # how often a running command's shell is looked at
 # How long a shell has to look as if it were at its prompt to be believed.
 BACK_AT_PROMPT_S = 0.5
 MAX_SAFE_DIRECTORY_CHARS = 80
+MAX_SCRIPT_AGE_S = 7 * 86_400.0  # no command that is waited for runs that long
+_SCRIPT_NAME = re.compile(r"[0-9a-f]{8}\.[12]")
 _SAFE_PATH = re.compile(r"[A-Za-z0-9_./+@-]+")
 _CTRL_C_ECHO = b"^C"
 _SIGINT_STATUS = 130  # what shells report for a command that Ctrl-C ended
@@ -56,12 +59,15 @@ DONE, TERMINAL_ENDED, TIMED_OUT, OTHER_SHELL = "done", "terminal ended", "timed 
 class Running:
     """A command that was started in a terminal; `pane` is how the pane looked before."""
 
-    def __init__(self, node_id: str, shell: Shell, pane: Pane, stream: Stream, recording: Recording) -> None:
+    def __init__(
+        self, node_id: str, shell: Shell, pane: Pane, stream: Stream, recording: Recording, script: str
+    ) -> None:
         self.node_id = node_id
         self.shell = shell
         self.pane = pane
         self.stream = stream
         self.recording = recording
+        self.script = script  # the one that is sourced after the command
         self._offset = stream.end
         self._began_s = time.monotonic()
 
@@ -74,7 +80,7 @@ class Running:
 
 
 class Commands:
-    """The commands in all terminals of a host, at most one each. `directory` is for their scripts."""
+    """The commands in all terminals of a host, one per shell. `directory` is for their scripts."""
 
     def __init__(self, directory: str, terminals: Terminals, panes: Panes, streams: Streams) -> None:
         self._directory = directory
@@ -82,7 +88,9 @@ class Commands:
         self._terminals = terminals
         self._panes = panes
         self._streams = streams
-        self._running: dict[str, Running] = {}
+        self._lock = threading.Lock()
+        # Newest last: a command that is a shell itself has others run in it.
+        self._running: dict[str, tuple[Running, ...]] = {}
 
     def start(self, node_id: str, command: str) -> Running:
         """Start a command. The caller holds the project's turn.
@@ -106,7 +114,7 @@ class Commands:
         recording, end_s = running.recording, time.monotonic() + timeout_s
         back = Lasting(BACK_AT_PROMPT_S)
         while not recording.ended.wait(max(0.0, min(WATCH_S, end_s - time.monotonic()))):
-            if running.stream.ended or not is_alive(running.pane.pid):
+            if running.stream.ended or not is_running(running.pane.pid):
                 return TERMINAL_ENDED
             if stopping.is_set():
                 raise CtlError("The host is stopping; the command goes on in its terminal.", "Read the terminal later.")
@@ -123,32 +131,36 @@ class Commands:
 
     def running(self, node_id: str) -> Running | None:
         """The command that was started in a terminal and has not ended, as far as is known."""
-        return self._running.get(node_id)
+        return next(iter(self._running.get(node_id, ())[::-1]), None)
 
-    def settle(self, running: Running) -> None:
-        """After the end: wait until the shell has drawn its prompt, for a moment."""
-        pane, end_s = running.pane, time.monotonic() + SETTLE_S
-        while time.monotonic() < end_s and is_alive(pane.pid):
-            if running.stream.quiet_s() > QUIET_S and waiting_shell(pane.pid, pane.tty) is not None:
-                return
-            time.sleep(POLL_S)
+    def note_end(self, node_id: str) -> None:
+        """A terminal has ended, and with it what ran there."""
+        for running in self._running.get(node_id, ()):
+            if running.stream.ended:
+                self._forget(running)
+
+    def tidy(self) -> None:
+        """Remove the scripts of commands whose host was killed before they ended, long ago."""
+        try:
+            with os.scandir(self._directory) as entries:
+                for entry in entries:
+                    if _SCRIPT_NAME.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > MAX_SCRIPT_AGE_S:
+                        remove_quietly(entry.path)
+        except OSError:
+            return
 
     def close(self, running: Running) -> tuple[bool, int | None]:
         """(whether the terminal has ended, its shell's exit status if known), once nobody waits any more."""
         node_id = running.node_id
         try:
             pane = self._panes.look(node_id)
-            self._panes.keep_when_dead(pane, keep=False)
-            if not pane.dead and is_alive(running.pane.pid):
+            if not pane.dead and is_running(running.pane.pid):
+                self._panes.keep_when_dead(pane, keep=False)
                 return False, None
-            end_s = time.monotonic() + SETTLE_S
-            while not pane.dead and time.monotonic() < end_s:  # tmux has not noticed yet
-                time.sleep(POLL_S)
-                pane = self._panes.look(node_id)
-            while running.stream.quiet_s() < QUIET_S and time.monotonic() < end_s:
+            status = self._panes.dead_status(node_id)
+            while running.stream.quiet_s() < QUIET_S and not running.stream.ended:
                 time.sleep(POLL_S)
             self._terminals.kill(node_id)
-            status = pane.dead_status
         except CtlError:
             status = None
         running.recording.give_up(None)
@@ -163,18 +175,19 @@ class Commands:
         handover = Handover(node_id, pane, shell, self._terminals, self._panes)
         run_id = os.urandom(4).hex()
         first, last = (os.path.join(self._script_directory(), f"{run_id}.{number}") for number in (1, 2))
-        recording = Recording(run_id, on_end=lambda: self._forget(running, last))
-        running = Running(node_id, shell, pane, stream, recording)
+        recording = Recording(run_id, on_end=lambda: self._forget(running))
+        running = Running(node_id, shell, pane, stream, recording, last)
         text = scripts(shell.kind, run_id, command, (first, last), "" if pane.alternate else TO_MAIN)
         stream.listen(recording)
-        self._running[node_id] = running
+        with self._lock:
+            self._running[node_id] = (*self._running.get(node_id, ()), running)
         try:
             for path, content in ((first, text.before), (last, text.after)):
                 write_atomically(path, content.encode("utf-8", "replace"))
             self._panes.keep_when_dead(pane, keep=True)
             handover.type(text.line, recording.began)
         except BaseException as fault:
-            self._forget(running, last)
+            self._forget(running)
             self._panes.keep_when_dead(pane, keep=False)
             if isinstance(fault, OSError):
                 raise CtlError(f"The command cannot be handed over: {fault.strerror}.") from None
@@ -201,20 +214,26 @@ class Commands:
             time.sleep(POLL_S)
 
     def _refuse_while_running(self, node_id: str, shell: Shell) -> None:
-        earlier = self._running.get(node_id)
-        if earlier is None or earlier.shell != shell or earlier.stream.ended or earlier.was_interrupted():
-            return
-        raise CtlError(
-            f"The command that was started {earlier.age_s():.0f} s ago still runs in terminal {node_id}; "
-            "nothing was typed.",
-            "Wait for it with terminal_wait, answer it with terminal_send, or stop it with terminal_interrupt.",
-        )
+        for earlier in self._running.get(node_id, ()):
+            if earlier.shell.pid != shell.pid and is_running(earlier.shell.pid):
+                continue  # it is the shell in which this one runs
+            if earlier.shell == shell and not earlier.stream.ended and not earlier.was_interrupted():
+                raise CtlError(
+                    f"The command that was started {earlier.age_s():.0f} s ago still runs in terminal {node_id}; "
+                    "nothing was typed.",
+                    "Wait for it with terminal_wait, answer it with terminal_send, or stop it with terminal_interrupt.",
+                )
+            self._forget(earlier)
 
-    def _forget(self, running: Running, script: str) -> None:
+    def _forget(self, running: Running) -> None:
         running.stream.ignore(running.recording)
-        remove_quietly(script)
-        if self._running.get(running.node_id) is running:
-            del self._running[running.node_id]
+        remove_quietly(running.script)
+        with self._lock:
+            left = tuple(one for one in self._running.get(running.node_id, ()) if one is not running)
+            if left:
+                self._running[running.node_id] = left
+            else:
+                self._running.pop(running.node_id, None)
 
     def _script_directory(self) -> str:
         """A private directory whose path needs no quotes in any shell."""
@@ -228,6 +247,15 @@ class Commands:
                 made = tempfile.mkdtemp(prefix="termsprawlctl-", dir="/tmp")
             self._other_directory = made
         return self._other_directory
+
+
+def settle(pane: Pane, stream: Stream) -> None:
+    """After a command's end: wait until the shell has drawn its prompt, for a moment."""
+    end_s = time.monotonic() + SETTLE_S
+    while time.monotonic() < end_s and is_running(pane.pid):
+        if stream.quiet_s() > QUIET_S and waiting_shell(pane.pid, pane.tty) is not None:
+            return
+        time.sleep(POLL_S)
 
 
 class Lasting:

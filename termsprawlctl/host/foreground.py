@@ -93,15 +93,17 @@ def runs_script(program: Program) -> bool:
     return False
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process exists; for processes of this user."""
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not waited for does not."""
+    if _HAS_PROC:
+        try:
+            return _stat_fields(pid)[0] not in ("Z", "X")
+        except (OSError, IndexError):
+            return False
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
+        return _ps("stat=", pid)[:1] not in ("", "Z")
+    except CtlError:
         return True
-    return True
 
 
 def _settings(tty: str) -> list | None:

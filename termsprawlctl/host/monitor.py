@@ -83,6 +83,7 @@ class Monitor:
         with self._lock:
             ended, self._ended = self._ended, []
         for node_id in ended:
+            self._host.commands.note_end(node_id)
             # Without its pipe only: somebody else uses it; the next look attaches again.
             if self._host.terminals.project_of(node_id) is None:
                 self._tell_output(everything=True)

@@ -18,6 +18,9 @@ PERSON_GRACE_S = 1.5
 # tmux tells whole seconds: a key of second 7 may have been pressed at 7.99.
 _CLOCK_STEP_S = 1.0
 
+DEAD_WAIT_S = 2.0
+_POLL_S = 0.01
+
 _FORMAT = "\t".join(
     f"#{{{name}}}"
     for name in (
@@ -52,7 +55,8 @@ class Panes:
             values = self._tmux.display(exact_pane(tmux_session(node_id)), _FORMAT).split("\t")
         except TmuxError:
             raise ended(node_id) from None
-        if len(values) != len(Pane._fields):
+        # For a session that is gone tmux may also succeed and print nothing.
+        if len(values) != len(Pane._fields) or not values[0]:
             raise ended(node_id)
         numbers = [int(value) if value.isdigit() else None for value in values]
         return Pane(
@@ -93,6 +97,18 @@ class Panes:
             self._tmux.run("set-option", "-p", *(() if keep else ("-u",)), "-t", pane.id, "remain-on-exit", *change)
         except TmuxError:
             return
+
+    def dead_status(self, node_id: str) -> int | None:
+        """The exit status of a pane whose program has ended, waiting until tmux knows it; None when it never does."""
+        end_s = time.monotonic() + DEAD_WAIT_S
+        while time.monotonic() < end_s:
+            pane = self.look(node_id)
+            if pane.dead and pane.dead_status is not None:
+                return pane.dead_status
+            # tmux 3.3a sometimes misses the end of a child until another one ends.
+            self._run(node_id, "run-shell", "exit 0")
+            time.sleep(_POLL_S)
+        return None
 
     def tidy(self) -> None:
         """End what a host that was killed left behind: panes that stayed when their program ended."""

@@ -121,6 +121,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         _write_static_files(host)
         host.tasks.recover()
         host.panes.tidy()
+        host.commands.tidy()
         host.audit.event("host-started", pid=os.getpid(), instance=host.instance_id)
         host.monitor.start()
         server = Server(host)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import namedtuple
 
-from .commands import Lasting, Running
+from .commands import Lasting, Running, settle
 from .foreground import waiting_shell
 from .panes import Pane
 from .patterns import Pattern
@@ -65,6 +65,8 @@ class Wait:
             if self._stream.ended and not more:
                 return self._outcome("exit", exit_status=self._exit_status())
             if self._conditions.exits and self._has_exited():
+                settle(self._pane, self._stream)
+                self._offset = self._stream.end
                 return self._outcome("exit", exit_status=self._exit_status())
             idle_s = self._conditions.idle_s
             if idle_s is not None and min(self._stream.quiet_s(), time.monotonic() - self._began_s) >= idle_s:

@@ -39,6 +39,8 @@ def watch(paths: DataPaths, *, as_json: bool) -> int:
 def show_log(paths: DataPaths, *, as_json: bool, lines: int) -> int:
     """Print the newest events of the past."""
     events = past(paths.audit)
+    if not events:
+        console.err(f"termsprawlctl: nothing has been logged in {paths.root} yet.")
     for event in events[-lines:] if lines else []:
         console.out(_line(event, as_json=as_json))
     return OK

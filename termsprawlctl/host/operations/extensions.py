@@ -32,7 +32,7 @@ def _finish_run(host, running, timeout_s: float) -> dict:
     try:
         how = host.commands.wait(running, timeout_s, host.stopping)
         if how == commands.DONE:
-            host.commands.settle(running)
+            commands.settle(pane, running.stream)
     finally:
         has_ended, shell_status = host.commands.close(running)
     output, truncated, full_screen = recording.output(pane.columns, pane.rows, pane.line)
