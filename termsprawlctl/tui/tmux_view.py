@@ -56,7 +56,9 @@ class TmuxView:
         self._controller: Controller | None = None
         self._control: Control | None = None
         self._control_answered = False
-        self._control_session = client.session
+        self._shown = (client.session, client.window, client.pane)
+        self._moves = 0
+        self._control_session = client.session  # where the watcher is
         self._returns: list[float] = []
         self._observed = NOTHING
         self._activity: int | None = None
@@ -111,7 +113,13 @@ class TmuxView:
         """Show the session in the client, observe, then done(whether tmux agreed)."""
         target, _ = self._sessions[session_id]
         command = f"switch-client -c {quoted(self._key.name)} -t {quoted(target)}"
-        self._ask([command], lambda answers: done(answers[0] is not None))
+        # The look is sent only after the answer: so tmux's event of this very move comes
+        # before the look's, and not after the context that the caller is given.
+        self._control.ask([command], lambda answers: self._moved(answers, done))
+
+    def _moved(self, answers: list | None, done) -> None:
+        agreed = answers is not None and answers[0] is not None
+        self._ask([], lambda _answers: done(agreed))
 
     def _exists(self, session_id: str, lines: list[str] | None) -> bool:
         self._sessions = clients.parse_sessions(lines or [])
@@ -152,8 +160,20 @@ class TmuxView:
         if words[0] == "session-changed" and len(words) > 1:
             self._control_session = words[1]
         elif words[0] in _CHANGES:
+            self._note_move(*words)
             self._observe()
             self._look_for_pane()
+
+    def _note_move(self, what: str, where: str = "", *_rest: str) -> None:
+        """Count a move of the client by itself: moved there and back, it looks unmoved by the time of the next look."""
+        if self._observed is not NOTHING and (what, where) in (
+            ("client-session-changed", self._key.name),
+            ("session-window-changed", self._shown[0]),
+            ("window-pane-changed", self._shown[1]),
+        ):
+            self._moves += 1
+            self._observed = self._observed._replace(workspace=(*self._shown, self._moves))
+            self._controller.observe(self._observed)
 
     def _observe(self) -> None:
         """Look once more; many events in a row cost no more than two looks."""
@@ -207,9 +227,10 @@ class TmuxView:
             self._end("the client has been detached")
             return
         client = found[0]
+        self._shown = (client.session, client.window, client.pane)
         self._note_activity(client.activity)
         self._observed = Observed(
-            workspace=(client.window, client.pane),
+            workspace=(*self._shown, self._moves),
             session_id=clients.public_id(client.server, client.session) if client.session else None,
             ready=not client.suspended,
             blocked=client.prefix or client.mode or any(answer is not None for answer in open_ones),

@@ -74,6 +74,18 @@ def test_the_view_is_the_clients_session_and_selecting_switches_exactly_that_cli
     assert (tmux.session_of(client), tmux.session_of(other)) == ("two", "one")
 
 
+def test_the_context_of_an_applied_answer_is_fresh_for_the_next_selection(tmux, client, start, ids):
+    """The events of one's own move are not taken for moves of somebody else."""
+    share = start()
+    context, names = share.quiet_context(), ids()
+    for name in ["two", "one", "one"] * 5:
+        answer = share.select(names[name], context=context)
+        assert answer["status"] == "applied", answer
+        context = answer["context"]
+    assert share.context() == context
+    assert tmux.session_of(client) == "one"
+
+
 def test_a_repeated_request_gets_the_first_answer_and_switches_nothing(tmux, client, start, ids):
     share = start()
     request = select_request(share.quiet_context(), ids()["two"])
@@ -117,12 +129,20 @@ def test_a_context_is_stale_after_the_user_moved_on(client, start, ids, moves):
     assert share.select(ids()["two"], context=seen) == {"status": "rejected", "code": "stale_revision"}
 
 
-def test_a_context_is_stale_after_a_script_moved_the_client_there_and_back(tmux, client, start, ids):
-    """No key was pressed: only tmux's own events tell."""
+@pytest.mark.parametrize(
+    "there_and_back",
+    [
+        "switch-client -c CLIENT -t =two ; switch-client -c CLIENT -t =one",
+        "new-window -t =one: ; last-window -t =one",
+        "split-window -t =one: ; last-pane -t =one:",
+    ],
+    ids=["session", "window", "pane"],
+)
+def test_a_context_is_stale_after_a_script_moved_the_client_there_and_back(tmux, client, start, ids, there_and_back):
+    """No key was pressed and nobody looked in between: only tmux's own events tell."""
     share = start()
     seen = share.quiet_context()
-    for name in ("two", "one"):
-        tmux.run("switch-client", "-c", client.name, "-t", f"={name}")
+    tmux.run(*there_and_back.replace("CLIENT", client.name).split())
     again = share.quiet_context()
     assert again["sessionId"] == seen["sessionId"]
     assert again["revision"] > seen["revision"]
