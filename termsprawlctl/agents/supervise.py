@@ -19,6 +19,8 @@ import signal
 import sys
 import time
 
+from .processtree import Family, adopt_orphans, send_to_group
+
 # Commands of the agent that outlive it get this long after SIGTERM.
 LEFTOVER_GRACE_S = 0.5
 LEFTOVER_LIMIT_S = 5.0
@@ -59,20 +61,17 @@ class Supervisor:
         order = self._read_order()
         if order is None:
             return
+        adopt_orphans()
         self._pid = self._start(order)
-        if self._pid:
-            self._say(f"pid {self._pid}")
-            from .processtree import Family, adopt_orphans
-
-            adopt_orphans()
-            family = Family(os.getpid(), order["marker"])
-            self._wait(None)
-            if self._status is None:
-                family.look()
-                self._ask(order["polite"])
-            self._say(f"exit {-signal.SIGKILL if self._status is None else self._status}")
-            left = family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
-            self._say(f"left {left}")
+        self._say(f"pid {self._pid}")
+        family = Family(os.getpid(), order["marker"])
+        self._wait(None)
+        if self._status is None:
+            family.look()
+            self._ask(order["polite"])
+        self._say(f"exit {-signal.SIGKILL if self._status is None else self._status}")
+        left = family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
+        self._say(f"left {left}")
         # Whoever ordered the run removes its files, and may be killed before that is done.
         if not self._is_dismissed():
             _clean(order)
@@ -96,7 +95,7 @@ class Supervisor:
         return marshal.loads(data[SIZE_BYTES:])  # noqa: S302 - from the process that started this one
 
     def _start(self, order: dict) -> int:
-        """Start the CLI in a session of its own; 0 when it could not be started."""
+        """Start the CLI in a session of its own; returns its process."""
         pid = os.fork()
         if pid == 0:
             try:
@@ -134,8 +133,6 @@ class Supervisor:
         """Ask the CLI's group to end, as it likes it, then make it."""
         for name, seconds in [*polite, ("SIGKILL", LEFTOVER_LIMIT_S)]:
             if self._status is None:
-                from .processtree import send_to_group
-
                 send_to_group(self._pid, getattr(signal, name))
                 send_to_group(self._pid, signal.SIGCONT)
                 self._wait(seconds)
