@@ -57,6 +57,9 @@ exit status: 0 success, 1 the tool said no, 2 nothing was called, 130 interrupte
 """
 
 
+_UNKNOWN_WORDS = "unrecognized arguments: "  # argparse's own words
+
+
 class _Exit(Exception):
     """argparse wants to end with this status; help and version are printed already."""
 
@@ -84,7 +87,9 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
         self.has_commands = False
-        self.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}", help="print the version")
+        # Every command knows --version; once is enough to tell.
+        told = "print the version" if self.prog == PROGRAM else argparse.SUPPRESS
+        self.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}", help=told)
         # What the help calls the words after `--`, for a command that hands them on; "" to keep quiet about it.
         self.passes_on: str | None = None
 
@@ -116,7 +121,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str):
         usage = self.format_usage().strip()
-        raise CommandLineError(f"Usage:{usage[len('usage:') :]}\n{self.prog}: {message}.", f"See {self.prog} --help.")
+        remedy = f"See {self.prog} --help."
+        if message.startswith(_UNKNOWN_WORDS):
+            word = message[len(_UNKNOWN_WORDS) :].split(" ", 1)[0]
+            near = _suggestion(word, self._option_string_actions) if word.startswith("--") else ""
+            remedy = f"{near} {remedy}".strip()
+        raise CommandLineError(f"Usage:{usage[len('usage:') :]}\n{self.prog}: {message}.", remedy)
 
     def exit(self, status: int = 0, message: str | None = None):  # noqa: ARG002 - argparse's signature
         raise _Exit(status)
@@ -192,10 +202,11 @@ def take_session(words: list[str]) -> tuple[list[str], str | None]:
 
 
 def _without_command(words: list[str]) -> int:
-    lines = [f"  {name:<10}{summary}" for name, (_, summary) in COMMANDS.items()]
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"  {name:<{width}}{summary}" for name, (_, summary) in COMMANDS.items()]
     parser = Parser(
         prog=PROGRAM,
-        usage=USAGE[len("Usage: ") :],
+        usage=f"{PROGRAM} COMMAND [ARGUMENTS] [--session PATH]",
         description="Talk to a running terminal app through one file.\n\ncommands:\n" + "\n".join(lines),
         epilog=EPILOG,
     )
@@ -203,7 +214,14 @@ def _without_command(words: list[str]) -> int:
         parser.parse_args(words[:1])
         return OK
     what = f"unknown command {words[0]!r}" if words else "a command is missing"
-    raise CommandLineError(f"{USAGE}\n{PROGRAM}: {what}.", f"See {PROGRAM} --help.")
+    near = _suggestion(words[0], COMMANDS) if words else ""
+    raise CommandLineError(f"{USAGE}\n{PROGRAM}: {what}.", f"{near} See {PROGRAM} --help.".strip())
+
+
+def _suggestion(word: str, known) -> str:
+    from .nearest import suggestion
+
+    return suggestion(word, known)
 
 
 def _columns() -> int:

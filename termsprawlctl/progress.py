@@ -10,14 +10,19 @@ PATIENCE_S = 1.0
 
 
 class Notice:
-    """`with Notice("looking for ..."):` says so once it has taken longer than a second."""
+    """`with Notice("looking for ..."):` says so once it has taken longer than a second.
 
-    def __init__(self, text: str) -> None:
+    `quiet`: it does not.
+    """
+
+    def __init__(self, text: str, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._timer = threading.Timer(PATIENCE_S, console.err, [f"termsprawlctl: {text} …"])
         self._timer.daemon = True
 
     def __enter__(self) -> None:
-        self._timer.start()
+        if not self._quiet:
+            self._timer.start()
 
     def __exit__(self, *_) -> None:
         self._timer.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import console
 from ..session.arguments import read_arguments
 from ..session.report import deliver, require_session
 
@@ -42,4 +43,16 @@ def run(args) -> int:
     session = require_session(args.session)
     arguments = read_arguments(args.arguments)
     delivery = deliver(args.field, args.save)
-    return delivery(call(session, args.operation, arguments))
+    result = call(session, args.operation, arguments)
+    status = delivery(result)
+    if not result["ok"]:
+        _hint(args.operation, str(result["error"]))
+    return status
+
+
+def _hint(operation: str | None, error: str) -> None:
+    from ..session.refusals import hint
+
+    text = hint(operation, error)
+    if text:
+        console.err(f"termsprawlctl: {text}")

@@ -11,15 +11,15 @@ from ..install.clients import CLIENTS, SCOPES, USER, Place
 
 EPILOG = """\
 examples:
-  termsprawlctl install codex                          what would be written, and where
-  termsprawlctl install claude --write                 the session's operations
+  termsprawlctl install codex                    shows what, and where
+  termsprawlctl install claude --write           writes and checks it
   termsprawlctl install vscode --scope project --write
-  termsprawlctl install claude --server agent:codex --write -- --cwd ~/src/app
+  termsprawlctl install claude --server agent:codex --write -- --cwd ~/src
   termsprawlctl install gemini --server tui -- --endpoint /tmp/.../endpoint.json
 
-Only this one entry is changed; what the file held before is kept beside it. Afterwards the
+Only this one entry is changed; the file as it was before is kept beside it. Then the
 server is asked for its tools by the very words written, and the client for its list.
-The session is --session, else TERMSPRAWL_SESSION_FILE: `host start` prints one that stays.
+The session is --session, else TERMSPRAWL_SESSION_FILE; that of `host start` stays.
 exit status: 0 done (or shown), 1 not written or no answer, 2 nothing was tried
 """
 SESSION = "session"
@@ -49,13 +49,18 @@ def add_target(parser) -> None:
     server.words = _servers_spelled_out  # for completion
     parser.add_argument("--name", metavar="NAME", help="the server's name in the client (default termsprawl...)")
     parser.add_argument(
-        "--scope", choices=SCOPES, default=USER, help="for this user (default), or for the project in this folder"
+        "--scope",
+        choices=SCOPES,
+        default=USER,
+        metavar="SCOPE",
+        help="user (default), or project for the file in this folder",
     )
-    parser.add_argument("--file", metavar="FILE", help="the configuration file, if it is not where the client has it")
+    parser.add_argument("--file", metavar="FILE", help="the configuration file, if it is elsewhere")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--print", action="store_true", help="print what would be written (default)")
     what.add_argument("--write", action="store_true", help="write it")
     parser.add_argument("--json", action="store_true", help="print what is or would be done as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but what went wrong")
 
 
 def run(args) -> int:
@@ -76,7 +81,7 @@ def run(args) -> int:
         args.scope,
         write=args.write,
         verified=not args.no_verify,
-        as_json=args.json,
+        output=shell.Output(as_json=args.json, quiet=args.quiet),
         cwd=os.getcwd(),
     )
 

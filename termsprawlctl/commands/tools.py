@@ -29,13 +29,10 @@ def run(args) -> int:
         one = table[args.operation]
         text = jsontext.pretty(mcp_tool(one)) if args.json else _details(one)
     else:
-        import difflib
+        from ..nearest import suggestion
 
-        near = difflib.get_close_matches(args.operation, table, n=1)
-        raise UsageError(
-            f"there is no operation {args.operation!r}.",
-            (f"Did you mean {near[0]}? " if near else "") + "See termsprawlctl tools.",
-        )
+        near = suggestion(args.operation, table)
+        raise UsageError(f"there is no operation {args.operation!r}.", f"{near} See termsprawlctl tools.".strip())
     console.out(text + "\n")
     return OK
 

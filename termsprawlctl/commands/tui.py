@@ -21,14 +21,20 @@ def configure(parser) -> None:
     parser.epilog = EPILOG
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    context = actions.add_parser("context", help="print what a shared TUI shows")
+    def add(name: str, text: str):
+        # The examples of its own out of the whole list.
+        own = [line for line in EPILOG.splitlines() if line.startswith(f"  termsprawlctl tui {name} ")]
+        epilog = "\n".join([f"example{'s' * (len(own) > 1)}:", *own]) + "\n"
+        return actions.add_parser(name, help=text, description=f"{text[:1].upper()}{text[1:]}.", epilog=epilog)
+
+    context = add("context", "print what a shared TUI shows")
     _add_endpoint(context)
 
-    select = actions.add_parser("select", help="show a session in a shared TUI")
+    select = add("select", "show a session in a shared TUI")
     select.add_argument("session_id", metavar="SESSION", help="the session's id, ses_...")
     _add_endpoint(select)
 
-    share = actions.add_parser("share", help="share a live tmux client, in the foreground")
+    share = add("share", "share a live tmux client, in the foreground")
     share.add_argument("--client", metavar="TTY", help="which client, as in tmux list-clients (default: this one)")
     share.add_argument(
         "--bar",
@@ -37,11 +43,11 @@ def configure(parser) -> None:
     )
     _add_server(share)
 
-    sessions = actions.add_parser("sessions", help="list ids and names of the tmux sessions")
+    sessions = add("sessions", "list ids and names of the tmux sessions")
     sessions.add_argument("--json", action="store_true", help="as a JSON list of {sessionId, name}")
     _add_server(sessions)
 
-    revoke = actions.add_parser("revoke", help="end a share, from anywhere")
+    revoke = add("revoke", "end a share, from anywhere")
     revoke.add_argument("path", metavar="PATH", help="the share's endpoint.json")
 
     # What the bar's pane runs; nothing for people.

@@ -6,7 +6,7 @@ from .install import add_target, where
 
 EPILOG = """\
 examples:
-  termsprawlctl uninstall codex                        what would be taken out
+  termsprawlctl uninstall codex                  shows what would go
   termsprawlctl uninstall claude --write
   termsprawlctl uninstall claude --server agent:codex --write
 
@@ -23,4 +23,5 @@ def run(args) -> int:
     from ..install import shell
     from ..install.work import Plan
 
-    return shell.uninstall(Plan.uninstall(*where(args)), write=args.write, as_json=args.json)
+    output = shell.Output(as_json=args.json, quiet=args.quiet)
+    return shell.uninstall(Plan.uninstall(*where(args)), write=args.write, output=output)

@@ -15,41 +15,60 @@ from .work import Plan
 _DONE = {work.ADD: "added", work.UPDATE: "updated", work.REMOVE: "removed"}
 
 
-def install(plan: Plan, server: Server, scope: str, *, write: bool, verified: bool, as_json: bool, cwd: str) -> int:
+class Output:
+    """How to tell: JSON on standard output, or words on standard error, or next to none."""
+
+    def __init__(self, *, as_json: bool, quiet: bool) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+
+    def say(self, text: str) -> None:
+        """Something that went as wished."""
+        if not self.as_json and not self.quiet:
+            console.err(f"termsprawlctl: {text}")
+
+    def complain(self, text: str) -> None:
+        """Something that did not; JSON has it among its facts."""
+        if not self.as_json:
+            console.err(f"termsprawlctl: {text}")
+
+    def result(self, facts: dict) -> None:
+        """Where JSON is wanted, all of it."""
+        if self.as_json:
+            console.out(jsontext.pretty(facts) + "\n")
+
+
+def install(plan: Plan, server: Server, scope: str, *, write: bool, verified: bool, output: Output, cwd: str) -> int:
     """Print the plan, or carry it out, verify it and print that; returns the exit status."""
     own = plan.client.adds(plan.name, server, scope) if plan.client.adds else None
     facts = {**_facts(plan, written=write and plan.changes), "argv": server.argv, "ownCommand": own}
-    if not write:
-        if as_json:
-            return _print_json(facts)
+    status = OK
+    if write:
+        plan.carry_out()
+        output.say(_done(plan))
+        status = _verify(plan, facts, output, cwd) if verified else OK
+        if plan.client.note:
+            output.say(plan.client.note)
+    elif not output.as_json:
         console.out(plan.snippet() + "\n")
-        _tell_plan(plan, own)
-        return OK
-    plan.carry_out()
-    if not as_json:
-        _tell_done(plan)
-    status = _verify(plan, facts, as_json=as_json, cwd=cwd) if verified else OK
-    if as_json:
-        _print_json(facts)
-    elif plan.client.note:
-        console.err(f"termsprawlctl: {plan.client.note}")
+        _tell_plan(plan, own, output)
+    output.result(facts)
     return status
 
 
-def uninstall(plan: Plan, *, write: bool, as_json: bool) -> int:
+def uninstall(plan: Plan, *, write: bool, output: Output) -> int:
     """Print the plan, or carry it out and print that; returns the exit status."""
     facts = _facts(plan, written=write and plan.changes)
     if write:
         plan.carry_out()
-    if as_json:
-        return _print_json(facts)
     if plan.action == work.ABSENT:
-        console.err(f"termsprawlctl: {plan.file.path} has no server {plan.name}; nothing to take out.")
+        output.say(f"{plan.file.path} has no server {plan.name}; nothing to take out.")
     elif write:
-        _tell_done(plan)
-    else:
+        output.say(_done(plan))
+    elif not output.as_json:
         console.out(plan.snippet() + "\n")
-        console.err(f"termsprawlctl: nothing was written. With --write this is taken out of {plan.file.path}.")
+        output.say(f"nothing was written. With --write this is taken out of {plan.file.path}.")
+    output.result(facts)
     return OK
 
 
@@ -64,52 +83,45 @@ def _facts(plan: Plan, *, written: bool) -> dict:
     }
 
 
-def _tell_plan(plan: Plan, own: list[str] | None) -> None:
+def _tell_plan(plan: Plan, own: list[str] | None, output: Output) -> None:
     if plan.action == work.KEEP:
-        console.err(f"termsprawlctl: {plan.file.path} has it already.")
+        output.say(f"{plan.file.path} has it already.")
         return
-    console.err(f"termsprawlctl: nothing was written. --write puts this into {plan.file.path}, and checks it.")
+    output.say(f"nothing was written. --write puts this into {plan.file.path}, and checks it.")
     if own:
-        console.err(f"termsprawlctl: {plan.client.title}'s own command for it: {shlex.join(own)}")
+        output.say(f"{plan.client.title}'s own command for it: {shlex.join(own)}")
 
 
-def _tell_done(plan: Plan) -> None:
+def _done(plan: Plan) -> str:
     path = plan.file.path
     if plan.action == work.KEEP:
-        console.err(f"termsprawlctl: {path} has {plan.name} already; nothing was changed.")
-        return
+        return f"{path} has {plan.name} already; nothing was changed."
     where = f"from {path}" if plan.action == work.REMOVE else f"in {path}"
     kept = f" Before: {plan.file.backup}" if os.path.exists(plan.file.backup) else ""
-    console.err(f"termsprawlctl: {_DONE[plan.action]} {plan.name} {where}.{kept}")
+    return f"{_DONE[plan.action]} {plan.name} {where}.{kept}"
 
 
-def _verify(plan: Plan, facts: dict, *, as_json: bool, cwd: str) -> int:
+def _verify(plan: Plan, facts: dict, output: Output, cwd: str) -> int:
     """Ask the server that the file names now, and the client; adds to the facts what they say."""
-    say = (lambda _: None) if as_json else console.err
     server = plan.written()
     status = OK
     try:
-        with Notice("asking the server for its tools"):
+        with Notice("asking the server for its tools", quiet=output.quiet):
             answer = verify.handshake(server, os.environ)
         facts["verified"] = {"server": answer.server, "tools": answer.tools}
-        say(f"termsprawlctl: it answers: {answer.server}, {answer.tools} tools.")
+        output.say(f"it answers: {answer.server}, {answer.tools} tools.")
     except CtlError as error:
         facts["verified"] = {"error": str(error)}
-        say(f"termsprawlctl: it is written, but does not answer: {error}")
+        output.complain(f"it is written, but does not answer: {error}")
         status = FAILED
     if plan.client.lists is None:
         return status
-    with Notice(f"asking {plan.client.title} for its list of servers"):
+    with Notice(f"asking {plan.client.title} for its list of servers", quiet=output.quiet):
         line = verify.listed(plan.client.lists, plan.name, os.environ, cwd)
     facts["listed"] = line
     if line == "":
-        say(f"termsprawlctl: `{shlex.join(plan.client.lists)}` does not name it.")
+        output.complain(f"`{shlex.join(plan.client.lists)}` does not name it.")
         return FAILED
     if line is not None:
-        say(f"termsprawlctl: {plan.client.title} lists it: {line}")
+        output.say(f"{plan.client.title} lists it: {line}")
     return status
-
-
-def _print_json(facts: dict) -> int:
-    console.out(jsontext.pretty(facts) + "\n")
-    return OK

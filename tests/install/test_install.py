@@ -480,3 +480,10 @@ def test_a_relative_path_to_the_program_becomes_absolute(home):
         check=True,
     )
     assert json.loads(done.stdout)["argv"] == [home.ctl, "mcp", "--session", str(home.project / "s.json")]
+
+
+def test_quiet_says_only_what_went_wrong(home, app):
+    assert home.install("cursor", "--write", "-q").stderr == ""
+    assert home.uninstall("cursor", "--write", "--quiet").stderr == ""
+    app.stop()
+    assert "does not answer" in home.install("cursor", "--write", "-q", status=1).stderr

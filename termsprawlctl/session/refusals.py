@@ -1,0 +1,26 @@
+"""What may have been meant, once the app has refused a call: on top of its words, never instead of them."""
+
+from __future__ import annotations
+
+import re
+
+from ..nearest import suggestion
+from .operations import EXTENSIONS, OPERATIONS
+
+_ARGUMENT = re.compile(r"Unknown argument: (\w+)")
+
+
+def hint(operation: str | None, error: str) -> str:
+    """One line for the person who called, or "" where there is nothing to add."""
+    table = {**OPERATIONS, **EXTENSIONS}
+    if error == "Unknown operation" and operation not in OPERATIONS:
+        if operation in EXTENSIONS:
+            return f"{operation} is an operation of the embedded host, which this app does not have."
+        near = suggestion(operation, table) if operation else "Name one."
+        return f"{near} `termsprawlctl tools` lists the operations.".strip()
+    match = _ARGUMENT.match(error)
+    if match is None or operation not in table:
+        return ""
+    names = [argument.name for argument in table[operation].arguments]
+    takes = f"{operation} takes {', '.join(names)}." if names else f"{operation} takes no arguments."
+    return f"{suggestion(match.group(1), names)} {takes}".strip()
