@@ -3,7 +3,8 @@
 Facts that shape it, all seen with tmux 3.3a: an argument that ends in `;` is cut
 there and the rest is a new command, unless the `;` is escaped; `-t name` matches
 prefixes and patterns, `-t =name` does not; text for a pane arrives unchanged only
-through a paste buffer.
+through a paste buffer; display-message succeeds without its target and expands
+everything to nothing; a command and its arguments have to fit into 16 KiB.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ OLDEST = (3, 2)  # the first with client_flags and new-session -e as used here
 # sun_path holds 108 bytes on Linux and 104 on macOS, a NUL included.
 MAX_SOCKET_PATH_BYTES = 103 if os.uname().sysname == "Darwin" else 107
 COMMAND_TIMEOUT_S = 10.0  # a healthy server answers in milliseconds
+MAX_QUOTED_CHARS = 200  # of what a broken program says
 _INSTALL = "Install tmux 3.2 or newer (Debian, Ubuntu: sudo apt-get install tmux)."
 
 
@@ -38,15 +40,20 @@ class Tmux:
     def run(self, *arguments: str, stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """Run one tmux command and return its output.
 
-        Every argument arrives as it is given. Raises TmuxError.
+        Every argument arrives as it is given. Raises TmuxError when tmux says no, another
+        CtlError when it does not answer or cannot be run.
         """
-        # -u: without it the output to a client without a UTF-8 locale is mangled.
-        argv = [self.base[0], "-u", *self.base[1:], *map(literal, arguments)]
-        done = run(argv, stdin=stdin, timeout_s=timeout_s, environment=server_environment())
-        if done.status != 0:
-            text = done.stderr.decode("utf-8", "replace").strip()
-            raise TmuxError(text or f"tmux {arguments[0]} failed with status {done.status}")
-        return done.stdout.decode("utf-8", "replace")
+        return self._run([*map(literal, arguments)], stdin, timeout_s)
+
+    def run_all(self, *commands: tuple[str, ...]) -> str:
+        """Run several commands in one step: whoever is killed meanwhile leaves all of them done, or none.
+
+        tmux stops at the first that it refuses. Raises as run() does.
+        """
+        words: list[str] = []
+        for command in commands:
+            words += [";", *map(literal, command)] if words else map(literal, command)
+        return self._run(words, b"", COMMAND_TIMEOUT_S)
 
     def has_session(self, name: str) -> bool:
         """Whether a session of exactly this name exists."""
@@ -57,8 +64,21 @@ class Tmux:
         return True
 
     def display(self, target: str, template: str) -> str:
-        """A format string expanded for a target. Raises TmuxError when the target is gone."""
-        return self.run("display-message", "-p", "-t", target, template).rstrip("\n")
+        """A format string expanded for a target, which is a pane. Raises TmuxError when it is gone."""
+        answer = self.run("display-message", "-p", "-t", target, f"#{{pane_id}} {template}")
+        pane_id, _, text = answer.partition(" ")
+        if not pane_id:
+            raise TmuxError(f"can't find pane: {target}")
+        return text.rstrip("\n")
+
+    def _run(self, words: list[str], stdin: bytes, timeout_s: float) -> str:
+        # -u: without it the output to a client without a UTF-8 locale is mangled.
+        argv = [self.base[0], "-u", *self.base[1:], *words]
+        done = run(argv, stdin=stdin, timeout_s=timeout_s, environment=server_environment())
+        if done.status != 0:
+            text = done.stderr.decode("utf-8", "replace").strip()
+            raise TmuxError(text or f"tmux {words[0]} failed with status {done.status}")
+        return done.stdout.decode("utf-8", "replace")
 
 
 def exact(session: str) -> str:
@@ -86,11 +106,16 @@ def server_environment(base=None) -> dict[str, str]:
 
 
 def find(which=shutil.which) -> str:
-    """The tmux binary. Raises CtlError when there is none or it is older than 3.2."""
+    """The tmux binary. Raises CtlError when there is none, it does not work or it is older than 3.2."""
     binary = which("tmux")
     if not binary:
         raise CtlError("tmux is not installed.", _INSTALL)
-    answer = run([binary, "-V"], timeout_s=COMMAND_TIMEOUT_S).stdout.decode("utf-8", "replace").strip()
+    done = run([binary, "-V"], timeout_s=COMMAND_TIMEOUT_S)
+    answer = done.stdout.decode("utf-8", "replace").strip()
+    if done.status != 0 or not answer.startswith("tmux "):
+        words = done.stderr.decode("utf-8", "replace").strip() or answer
+        told = f" and said: {words.splitlines()[0][:MAX_QUOTED_CHARS]}" if words else ""
+        raise CtlError(f"{binary} does not work: `tmux -V` ended with status {done.status}{told}.", _INSTALL)
     if version(answer) < OLDEST:
         raise CtlError(f"{binary} is too old ({answer}).", _INSTALL)
     return binary

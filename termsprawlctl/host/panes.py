@@ -55,9 +55,6 @@ class Panes:
             values = self._tmux.display(exact_pane(tmux_session(node_id)), _FORMAT).split("\t")
         except TmuxError:
             raise ended(node_id) from None
-        # For a session that is gone tmux may also succeed and print nothing.
-        if len(values) != len(Pane._fields) or not values[0]:
-            raise ended(node_id)
         numbers = [int(value) if value.isdigit() else None for value in values]
         return Pane(
             id=values[0],
