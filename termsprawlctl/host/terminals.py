@@ -10,7 +10,7 @@ import os
 import time
 
 from ..errors import CtlError
-from ..layout import tmux_session
+from ..layout import SESSION_PREFIX, tmux_session
 from ..tmux import Tmux, TmuxError, exact, exact_pane
 
 COLUMNS, ROWS = 120, 32
@@ -24,6 +24,8 @@ READY_POLL_S = 0.02
 # Most reads end within so many lines; only longer ones pay for the whole history.
 FIRST_READ_LINES = 1_000
 PROJECT_OPTION = "@termsprawl_project"
+# What tmux says where nothing listens on its socket, or where there is none.
+_NO_SERVER = ("no server running", "No such file or directory")
 
 CONFIGURATION = f"""\
 # Written by termsprawlctl host at each start.
@@ -52,8 +54,11 @@ class Terminals:
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         try:
             command = ["--", *_never_through_a_shell(argv)] if argv else []
-            self._tmux.run("new-session", "-d", "-s", name, "-c", folder, *size, *variables, *command)
-            self._tmux.run("set-option", "-t", exact_pane(name), PROJECT_OPTION, project)
+            # In one step: a session without its project would belong to nobody.
+            self._tmux.run_all(
+                ("new-session", "-d", "-s", name, "-c", no_format(folder), *size, *variables, *command),
+                _claim(node_id, project),
+            )
             self.look_for_server()
         except TmuxError as error:
             self.kill(node_id)
@@ -70,11 +75,27 @@ class Terminals:
     def alive(self) -> dict[str, str]:
         """Node id to project of every session that runs."""
         try:
-            listing = self._tmux.run("list-sessions", "-F", f"#{{{PROJECT_OPTION}}} #{{session_name}}")
+            return {node_id: project for node_id, project in self.sessions().items() if project}
         except TmuxError:
             return {}
+
+    def sessions(self) -> dict[str, str]:
+        """Node id to project of every session of that name, "" where none is noted.
+
+        {} where no tmux server runs; raises CtlError where one cannot be asked.
+        """
+        try:
+            listing = self._tmux.run("list-sessions", "-F", f"#{{{PROJECT_OPTION}}} #{{session_name}}")
+        except TmuxError as error:
+            if any(words in error.message for words in _NO_SERVER):
+                return {}
+            raise
         rows = [line.partition(" ") for line in listing.splitlines()]
-        return {name[len("ts-") :]: project for project, _, name in rows if project and name.startswith("ts-")}
+        return {name[len(SESSION_PREFIX) :]: project for project, _, name in rows if name.startswith(SESSION_PREFIX)}
+
+    def claim(self, node_id: str, project: str) -> None:
+        """Note which project a session belongs to. Raises CtlError."""
+        self._tmux.run(*_claim(node_id, project))
 
     def read(self, node_id: str, max_chars: int) -> str:
         """The last max_chars characters: logical lines, trailing blanks stripped."""
@@ -170,6 +191,15 @@ class Terminals:
             f"The terminal {node_id} has ended: its tmux session is gone.",
             "Open a new one with terminal_open; terminal_close removes this one.",
         )
+
+
+def no_format(text: str) -> str:
+    """Text for an argument that tmux expands as a format: `#(...)` in it would even run commands."""
+    return text.replace("#", "##")
+
+
+def _claim(node_id: str, project: str) -> tuple[str, ...]:
+    return ("set-option", "-t", exact_pane(tmux_session(node_id)), PROJECT_OPTION, project)
 
 
 def _never_through_a_shell(argv: list[str]) -> list[str]:
