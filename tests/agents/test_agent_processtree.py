@@ -77,3 +77,13 @@ def test_a_zombie_counts_as_ended():
     assert table()[process.pid].zombie
     assert process.pid not in Family(os.getpid(), "none").look()
     process.wait()
+
+
+def test_one_look_that_misses_a_process_does_not_end_the_search(child, monkeypatch):
+    # Reading the table takes its time: a process that forks and exits meanwhile is missed, and its child, too.
+    process, marker = child
+    until(lambda: process.pid in marked(table(), marker), "the marker")
+    real, blind = processtree.table, [True]
+    monkeypatch.setattr(processtree, "table", lambda: {} if blind and blind.pop() else real())
+    assert Family(process.pid + 1_000_000, marker).end(5.0, 10.0, process.poll) == 0
+    assert not is_alive(process.pid)
