@@ -6,6 +6,7 @@ session goes on when the app restarts.
 
 from __future__ import annotations
 
+import threading
 import time
 from functools import partial
 
@@ -18,6 +19,8 @@ from . import guides, operations
 LIST_DEADLINE_S = 0.5
 RETRY_S = 0.2
 CHANGING_LIST_TTL_MS = 60_000
+
+_IMPORTING = threading.Lock()
 
 # The first bytes of pictures, as base64, and what they are; a picture whose type is
 # wrong makes models' services refuse the whole conversation.
@@ -53,9 +56,7 @@ class Bridge(Provider):
         return self._overview
 
     def prepare(self) -> None:
-        from . import transport
-
-        del transport  # it is loaded now
+        _transport()
         self.instructions()
 
     def greet(self, context: Context) -> None:
@@ -90,11 +91,8 @@ class Bridge(Provider):
         return {"content": [_block(result)], "isError": not result["ok"]}
 
     def _ask(self, operation: str, args: dict, context: Context, **options) -> dict:
-        # Imported with the first call: tools/list does not need it.
-        from . import transport
-
         try:
-            return transport.call(
+            return _transport().call(
                 self._session_path,
                 operation,
                 args,
@@ -113,10 +111,17 @@ class Bridge(Provider):
             self._offered = frozenset(name for name in known if isinstance(name, str))
 
 
-def _is_unavailable(result: dict) -> bool:
-    from .transport import UNAVAILABLE
+def _transport():
+    """The module that calls the app, imported with the first call: tools/list does not need it."""
+    # The handshake and a list may be the first at the same time. Python's own lock for each
+    # module gives way where it suspects a deadlock, and lets the second see half of it (3.9 does).
+    with _IMPORTING:
+        from . import transport
+    return transport
 
-    return result["error"].startswith(UNAVAILABLE)
+
+def _is_unavailable(result: dict) -> bool:
+    return result["error"].startswith(_transport().UNAVAILABLE)
 
 
 def _hang_up(sock) -> None:
