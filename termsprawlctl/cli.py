@@ -119,6 +119,10 @@ class Parser(argparse.ArgumentParser):
         self.has_commands = True
         return super().add_subparsers(**options)
 
+    def format_help(self) -> str:
+        text = super().format_help()
+        return text.replace("\n\n", f" [-- {self.passes_on}]\n\n", 1) if self.passes_on else text
+
     def error(self, message: str):
         usage = self.format_usage().strip()
         remedy = f"See {self.prog} --help."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..jsontext import encode
 from .settings import EFFORTS
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
@@ -70,7 +71,7 @@ def _text(arguments: dict, name: str, *, nul: bool = False) -> str:
         raise BadArguments(f"{name} has to be a string.")
     if "\0" in value and not nul:
         raise BadArguments(f"{name} holds a NUL character.")
-    return value
+    return encode(value).decode()  # without lone surrogates, which no argument of a program can hold
 
 
 def _flag(arguments: dict, name: str) -> bool:

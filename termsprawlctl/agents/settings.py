@@ -130,5 +130,5 @@ def _problem(path: str) -> str:
         if not os.access(path, os.X_OK):
             return "cannot be entered"
     except ValueError:
-        return "holds a NUL character"
+        return "is no valid path"
     return ""

@@ -126,6 +126,11 @@ def test_null_counts_as_not_given():
     assert (call.cwd, call.model, call.effort, call.session_id, call.background) == ("", "", "", "", False)
 
 
+def test_lone_surrogates_are_replaced():
+    call = RunCall({"prompt": "a\ud800b", "model": "m\udfff", "cwd": "/x\ud83e"})
+    assert (call.prompt, call.model, call.cwd) == ("a\ufffdb", "m\ufffd", "/x\ufffd")
+
+
 def test_run_ids_and_waits_are_checked():
     assert run_id("run_status", {}, required=False) == ""
     assert wait_s({"waitMs": 1500}) == 1.5
