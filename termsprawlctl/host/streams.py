@@ -10,6 +10,7 @@ that is gone.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import selectors
@@ -24,7 +25,10 @@ from ..tmux import Tmux, TmuxError, exact_pane
 
 # Kept per terminal, twice as much at most. A build's log of some 10,000 lines fits.
 KEPT_BYTES = 512 << 10
-READ_BYTES = 64 << 10  # what a pipe holds
+# As much as the pipe holds. tmux keeps in its own memory what we do not fetch in time, and
+# beside a busy thread of Python the reading one gets its turn some 200 times a second.
+READ_BYTES = 512 << 10
+_SET_PIPE_SIZE = 1031  # Linux's F_SETPIPE_SZ, which the fcntl module names since Python 3.10
 _CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,18})")
 
 
@@ -63,7 +67,8 @@ class Stream:
         """(offset of the first byte, bytes to the end); the first is later when older ones are gone."""
         with self._changed:
             start = max(offset, self.end - len(self._kept))
-            return start, bytes(self._kept[len(self._kept) - (self.end - start) :])
+            with memoryview(self._kept) as kept:
+                return start, bytes(kept[len(kept) - (self.end - start) :])
 
     def wait_beyond(self, offset: int, timeout_s: float) -> bool:
         """Wait until there is more than `offset` bytes, or the stream has ended; False when there is not."""
@@ -150,11 +155,11 @@ class Streams:
             private_directory(self._directory)
             remove_quietly(fifo)
             os.mkfifo(fifo, 0o600)
-            # Open for reading before cat opens it for writing, so that neither waits.
             descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            command = f"exec cat >{shlex.quote(fifo)}"
+            with contextlib.suppress(OSError):  # not Linux, or too many pipes of this user are large already
+                fcntl.fcntl(descriptor, _SET_PIPE_SIZE, READ_BYTES)
             # tmux expands formats and times in the command.
-            command = command.replace("#", "##").replace("%", "%%")
+            command = writer(fifo).replace("#", "##").replace("%", "%%")
             self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(stream.node_id)), command)
             self._read_in_background(descriptor, stream)
         except TmuxError:
@@ -212,6 +217,16 @@ class Streams:
 
     def _fifo(self, node_id: str) -> str:
         return os.path.join(self._directory, f"{node_id}.out")
+
+
+def writer(fifo: str) -> str:
+    """The shell command that copies its input into a fifo, and ends when nobody reads there any more.
+
+    Opening a fifo for writing only waits for a reader: for ever, if the host was killed
+    meanwhile. One that is open for both never waits, and is a reader for the second opening.
+    """
+    path = shlex.quote(fifo)
+    return f"[ -p {path} ] && exec 3<>{path} 1>{path} 3<&- && exec cat"
 
 
 def _close(descriptor: int) -> None:
