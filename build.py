@@ -29,14 +29,17 @@ ROOT = Path(__file__).resolve().parent
 PACKAGE = "termsprawlctl"
 # The earliest time that a zip entry can carry.
 ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
+# What follows shiv's first line, and comes before the archive, which the shell never reads.
 # Python isolated (-I: no PYTHON* variable, no user site, no current directory), without
 # site hooks (-S, most of a bare start), writing no bytecode (-B), and with UTF-8 for
-# arguments and paths in every locale (-Xutf8). What follows in the file is the archive,
-# which the shell never reads. shiv's builder takes 128 characters.
-INTERPRETER = """\
-/bin/sh
-type python3 >/dev/null 2>&1||{ echo "$0: needs python3, 3.9 or newer">&2;exit 127;}
-exec python3 -ISBXutf8 "$0" "$@\""""
+# arguments and paths in every locale (-Xutf8). A Ctrl-C that finds Python starting up gets
+# a traceback out of it: at a terminal it is ignored for that moment, and -Xsigint tells
+# the program to listen again.
+LAUNCHER = b"""\
+command -v python3 >/dev/null 2>&1 || { echo "$0: needs python3, 3.9 or newer" >&2; exit 127; }
+[ -t 0 ] && trap "" INT && exec python3 -ISBXutf8 -Xsigint "$0" "$@"
+exec python3 -ISBXutf8 "$0" "$@"
+"""
 # Loaded before Python is isolated where somebody starts it as `python3 termsprawlctl`:
 # stored as they are, because unpacking would import zlib from wherever PYTHONPATH says.
 STORED = ("__main__.py", f"{PACKAGE}/__init__.py", f"{PACKAGE}/__main__.py")
@@ -149,7 +152,8 @@ def build(target: Path) -> None:
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            write_file_prefix(stream, INTERPRETER)
+            write_file_prefix(stream, "/bin/sh")
+            stream.write(LAUNCHER)
             with zipfile.ZipFile(stream, "w", compresslevel=9) as archive:
                 for name in sorted(contents):
                     packing = zipfile.ZIP_STORED if name.rstrip("c") in STORED else zipfile.ZIP_DEFLATED

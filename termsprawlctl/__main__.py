@@ -23,12 +23,22 @@ def main():
     # What is loaded now stays loaded; looking through it for garbage is a twentieth of a
     # quick call. cli.py switches collection on for all commands that live longer.
     gc.disable()
-    try:
-        _isolate()
-        from termsprawlctl.cli import main as command_line
+    # Until the command line can catch Ctrl-C it ends the process as any program: imports
+    # that are interrupted print tracebacks. Where the starter ignores SIGINT it stays
+    # ignored, unless that was the file's own first lines.
+    import _signal
 
+    listens = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler or "sigint" in sys._xoptions
+    if listens:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    _isolate()
+    from termsprawlctl.cli import main as command_line
+
+    try:
+        if listens:
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         status = command_line()
-    except KeyboardInterrupt:  # before the command line could catch it
+    except KeyboardInterrupt:
         status = 130
     sys.exit(status)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from .errors import CtlError
+
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
 # Every file that this program reads whole is a few hundred bytes; the cap keeps a
@@ -68,8 +70,16 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_repla
 
 
 def write_output(path: str, data: bytes) -> None:
-    """Write the user's own output in one step: as readable as their other files. Raises OSError."""
-    write_atomically(os.path.abspath(path), data, usual_mode())
+    """Write the user's own output: as readable as their other files, a regular file in one step.
+
+    A symlink is followed; a device or a fifo is written to, not replaced. Raises OSError.
+    """
+    real = os.path.realpath(path)
+    if os.path.exists(real) and not os.path.isfile(real):
+        with open(real, "wb") as stream:
+            stream.write(data)
+    else:
+        write_atomically(real, data, usual_mode())
 
 
 def usual_mode() -> int:
@@ -121,6 +131,23 @@ def _make_private(path: str) -> None:
     except FileExistsError:
         if not os.path.isdir(path):
             raise
+
+
+class Explained:
+    """A `with` block whose OSError becomes a CtlError: `message`, the reason and the file, then `remedy`."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        self._message = message
+        self._remedy = remedy
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, _kind, error, _trace) -> None:
+        if isinstance(error, OSError):
+            file = error.filename2 or error.filename  # where something could not be put, of two
+            where = f" ({file})" if file else ""
+            raise CtlError(f"{self._message}: {error.strerror or type(error).__name__}{where}.", self._remedy) from None
 
 
 def remove_quietly(path: str) -> None:

@@ -7,6 +7,8 @@ import subprocess
 
 from .errors import CtlError
 
+_PS_TIMEOUT_S = 5.0  # it only reads the process table
+
 
 class Completed:
     """What a child left: status (negative: the signal that killed it) and both outputs as bytes."""
@@ -48,6 +50,21 @@ def spawn_detached(argv: list[str], *, environment=None, cwd: str | None = None,
     return subprocess.Popen(  # noqa: S603 - an argv list, never a shell
         argv, env=environment, cwd=cwd, start_new_session=True, close_fds=True, **wiring
     )
+
+
+def command_line_of(pid: int) -> list[str]:
+    """The words that a process was started with; [] when there is no such process, or it hides them."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().decode("utf-8", "replace").rstrip("\0").split("\0")
+    except OSError:
+        if os.path.isdir("/proc/self"):
+            return []
+    try:  # macOS and the BSDs
+        answer = run(["ps", "-o", "args=", "-p", str(pid)], timeout_s=_PS_TIMEOUT_S).stdout
+    except CtlError:
+        return []
+    return answer.decode("utf-8", "replace").split()
 
 
 def environment_without(*prefixes: str, base=None) -> dict[str, str]:

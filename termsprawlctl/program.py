@@ -22,4 +22,4 @@ def program_file() -> str:
 
 def own_argv(*words: str) -> list[str]:
     """An argv that starts this same file with this same Python."""
-    return [sys.executable, "-ISB", program_file(), *words]
+    return [sys.executable, "-ISBXutf8", program_file(), *words]

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import termios
@@ -840,3 +841,43 @@ def test_the_shells_own_quoting_of_the_documented_form_works(app, ctl, env):
     done = shell(command.replace("$TERMSPRAWL_CTL", "$CTL"), ctl, env)
     assert done.returncode == 0
     assert args_sent(app) == {"nodeId": "n-7", "command": 'make test; echo "exit=$?"'}
+
+
+@pytest.mark.parametrize("kind", ["symlink", "fifo", "device"])
+def test_save_writes_through_what_is_no_regular_file(app, ctl, env, tmp_path, kind):
+    app.result = {"ok": True, "value": {"image": base64.b64encode(b"picture").decode()}}
+    target = tmp_path / "out"
+    if kind == "symlink":
+        (tmp_path / "real.png").write_bytes(b"old")
+        target.symlink_to("real.png")
+        assert run([ctl, "call", "x", "--save", str(target)], env).status == 0
+        assert target.is_symlink()
+        assert (tmp_path / "real.png").read_bytes() == b"picture"
+    elif kind == "fifo":
+        os.mkfifo(target)
+        with subprocess.Popen(["cat", target], stdout=subprocess.PIPE) as reader:
+            assert run([ctl, "call", "x", "--save", str(target)], env).status == 0
+            assert reader.communicate()[0] == b"picture"
+        assert stat.S_ISFIFO(target.stat().st_mode)
+    else:
+        target.symlink_to("/dev/null")
+        assert run([ctl, "call", "x", "--save", str(target)], env).status == 0
+        assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_ctrl_c_while_it_starts_at_a_terminal_prints_no_traceback(ctl, env):
+    """At every moment of the start, also in Python's own part of it."""
+    outcomes = set()
+    for number in range(60):
+        outer, inner = os.openpty()
+        with subprocess.Popen(
+            [ctl, "tools"], env=env, stdin=inner, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as child:
+            os.close(inner)
+            threading.Event().wait(number / 1000)
+            child.send_signal(signal.SIGINT)
+            said = child.stderr.read()
+        os.close(outer)
+        assert said == b"", (number, said)
+        outcomes.add(child.returncode)
+    assert outcomes <= {0, 130, -signal.SIGINT}

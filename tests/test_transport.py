@@ -68,7 +68,7 @@ def test_the_request_is_the_contracts_to_the_letter(tmp_path):
 
 def test_a_call_without_an_operation_is_sent_without_that_key(tmp_path):
     with ScriptedServer(replying(answer({"ok": False, "error": "Unknown operation"}))) as server:
-        result = ask(SessionFiles(tmp_path, server.port), None)
+        result = transport.call(str(SessionFiles(tmp_path, server.port).session))
     assert result == {"ok": False, "error": "Unknown operation"}
     assert server.requests[0].json == {"args": {}}
 

@@ -87,12 +87,14 @@ def _run(paths: DataPaths, args) -> int:
     if args.ready_fd is not None:
         return _run_detached(paths, args.ready_fd, serve)
     from ..host.control import export_line
-    from ..host.projects import operator_session
+    from ..host.projects import check_folder, operator_session
+
+    project = check_folder(args.project or os.getcwd())
 
     def ready() -> None:
-        session = operator_session(paths, args.project or os.getcwd())
+        session = operator_session(paths, project)
         console.err("termsprawlctl: the host is ready; Ctrl-C ends it. In another shell:")
-        console.out(export_line(paths.session(session.node_id)) + "\n")
+        console.out_bytes(os.fsencode(export_line(paths.session(session.node_id))) + b"\n")
 
     return serve(paths, ready=ready)
 
@@ -116,7 +118,8 @@ def _run_detached(paths: DataPaths, descriptor: int, serve) -> int:
 def _start(paths: DataPaths, args) -> int:
     from ..host.control import export_line, start
 
-    console.out(export_line(start(paths, args.project or os.getcwd())) + "\n")
+    # As bytes: the directory's name may be no UTF-8, and the shell has to get it as it is.
+    console.out_bytes(os.fsencode(export_line(start(paths, args.project or os.getcwd()))) + b"\n")
     return OK
 
 
@@ -182,6 +185,9 @@ def _log(paths: DataPaths, args) -> int:
     return show_log(paths, as_json=args.json, lines=args.lines)
 
 
+_RUNNING = {True: "running", False: "ended", None: "unknown: tmux cannot be asked"}
+
+
 def _describe(state: dict) -> str:
     lines = [
         f"host      running, pid {state['pid']}" if state["running"] else "host      not running",
@@ -190,5 +196,5 @@ def _describe(state: dict) -> str:
     for project in state["projects"]:
         lines += [f"project   {project['folder']}", f"  session   {project['sessionFile']}"]
         for terminal in project["terminals"]:
-            lines.append(f"  terminal  {terminal['nodeId']}  {'running' if terminal['running'] else 'ended'}")
+            lines.append(f"  terminal  {terminal['nodeId']}  {_RUNNING[terminal['running']]}")
     return "\n".join(lines)

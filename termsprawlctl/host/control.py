@@ -9,14 +9,14 @@ import signal
 import time
 
 from ..errors import CtlError
-from ..files import named_directory
+from ..files import Explained, named_directory
 from ..layout import DataPaths
-from ..processes import environment_without, spawn_detached
+from ..processes import command_line_of, environment_without, spawn_detached
 from ..program import own_argv
 from ..session import transport
 from ..tmux import Tmux, find
-from .lock import is_held, read_owner
-from .projects import ProjectStore, operator_node, operator_session
+from .lock import holder, is_held
+from .projects import ProjectStore, check_folder, operator_node, operator_session
 from .sessions import SessionStore
 from .terminals import Terminals
 
@@ -32,6 +32,7 @@ def start(paths: DataPaths, project: str) -> str:
 
     Raises CtlError with the host's own words when it does not come up.
     """
+    check_folder(project)  # before anything is started
     if not is_held(paths):
         _spawn(paths)
     session = operator_session(paths, project)
@@ -45,10 +46,16 @@ def export_line(session_path: str) -> str:
 
 
 def status(paths: DataPaths) -> dict:
-    """What runs: {running, pid, instanceId, data, projects: [{projectId, folder, sessionFile, terminals}]}."""
+    """What runs: {running, pid, instanceId, data, projects: [{projectId, folder, sessionFile, terminals}]}.
+
+    `running` of a terminal is None where tmux cannot be asked.
+    """
     running = is_held(paths)
-    owner = (read_owner(paths) if running else None) or {}
-    alive = terminals_of(paths).alive()
+    owner = (holder(paths) if running else None) or {}
+    try:
+        alive = terminals_of(paths).alive()
+    except CtlError:
+        alive = None
     sessions = SessionStore(paths).all()
     projects = []
     for identity, folder in ProjectStore(paths).all().items():
@@ -60,7 +67,9 @@ def status(paths: DataPaths) -> dict:
                 "projectId": identity,
                 "folder": folder,
                 "sessionFile": paths.session(operator_node(identity)),
-                "terminals": [{"nodeId": node, "running": node in alive} for node in sorted(nodes)],
+                "terminals": [
+                    {"nodeId": node, "running": None if alive is None else node in alive} for node in sorted(nodes)
+                ],
             }
         )
     return {
@@ -78,22 +87,40 @@ def stop(paths: DataPaths, *, kill_sessions: bool) -> bool:
     Raises CtlError when it does not end in time.
     """
     was_running = is_held(paths)
-    owner = read_owner(paths) if was_running else None
-    if owner is not None:
-        try:
-            os.kill(owner["pid"], signal.SIGTERM)
-        except ProcessLookupError:
-            pass
-        except PermissionError:
-            raise CtlError(f"the host (pid {owner['pid']}) belongs to another user.") from None
-        end = time.monotonic() + STOP_TIMEOUT_S
-        while is_held(paths):
-            if time.monotonic() > end:
-                raise CtlError(f"the host (pid {owner['pid']}) does not end.", f"Try: kill -9 {owner['pid']}")
-            time.sleep(POLL_S)
+    asked: int | None = None
+    end = time.monotonic() + STOP_TIMEOUT_S
+    while is_held(paths):
+        owner = holder(paths)
+        if asked is None and owner is not None and _is_host(owner["pid"]):
+            asked = owner["pid"]
+            _ask_to_end(asked)
+        if time.monotonic() > end:
+            raise _not_ending(paths, asked)
+        time.sleep(POLL_S)
     if kill_sessions:
         terminals_of(paths).kill_all()
     return was_running
+
+
+def _is_host(pid: int) -> bool:
+    """Whether a process is a host by its command line: a number in a file may mean anybody by now."""
+    words = command_line_of(pid)
+    return ("host", "run") in zip(words, words[1:])
+
+
+def _ask_to_end(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise CtlError(f"the host (pid {pid}) belongs to another user.", "Run this as that user.") from None
+
+
+def _not_ending(paths: DataPaths, asked: int | None) -> CtlError:
+    if asked is not None:
+        return CtlError(f"the host (pid {asked}) does not end.", f"Try: kill -9 {asked}")
+    return CtlError(f"a host holds {paths.flock}, but which process it is cannot be told.", f"Try: fuser {paths.flock}")
 
 
 def terminals_of(paths: DataPaths) -> Terminals:
@@ -102,14 +129,10 @@ def terminals_of(paths: DataPaths) -> Terminals:
 
 
 def _spawn(paths: DataPaths) -> None:
-    try:
+    with Explained(f"cannot use the data directory {paths.root}", "Choose another one with --data DIR."):
         named_directory(paths.root)
         _put_aside_large_log(paths.log)
         log = os.open(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise CtlError(
-            f"cannot use the data directory {paths.root}: {error.strerror}.", "Choose another one with --data DIR."
-        ) from None
     reader, writer = os.pipe()
     try:
         argv = own_argv("host", "run", "--data", paths.root, "--ready-fd", str(writer))

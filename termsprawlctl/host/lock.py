@@ -1,7 +1,8 @@
 """One server per data directory, the app included.
 
 Two hosts are kept apart by the kernel: a lock on `host.flock` that lives as long as its
-process. `server.lock` and `endpoint.json` carry what the app looks at, too.
+process, and in which the process says who it is. `server.lock` and `endpoint.json` carry
+what the app looks at, too.
 """
 
 from __future__ import annotations
@@ -10,12 +11,21 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 
 from .. import jsontext
 from ..errors import CtlError
-from ..files import named_directory, private_directory, read_small, remove_quietly, write_atomically
+from ..files import Explained, named_directory, private_directory, read_small, remove_quietly, write_atomically
 from ..layout import DataPaths
 from ..session import transport
+from ..session.discovery import Target, Unavailable, parse_endpoint
+
+# Whoever only asks whether a host runs holds the lock for a moment.
+FLOCK_PATIENCE_S = 0.3
+FLOCK_RETRY_S = 0.02
+# A server writes its endpoint right after its lock; one that has not by now never will.
+STARTING_S = 30.0
+ASK_DEADLINE_S = 5.0
 
 
 class Occupied(CtlError):
@@ -23,87 +33,125 @@ class Occupied(CtlError):
 
 
 class ServerLock:
-    """Held by a running host. `instance_id` is the uuid that both files carry."""
+    """Held by a running host. `instance_id` is the uuid that the files carry."""
 
     def __init__(self, paths: DataPaths, instance_id: str) -> None:
         self._paths = paths
         self.instance_id = instance_id
         self._descriptor: int | None = None
+        self._place: tuple | None = None  # device and inode of agent-tools
 
     def acquire(self) -> None:
         """Take the directory. Raises Occupied, or CtlError when the directory cannot be used."""
         paths = self._paths
-        try:
+        with Explained(f"cannot use the data directory {paths.root}", "Choose another one with --data DIR."):
             named_directory(paths.root)
             for directory in (paths.agent_tools, paths.sessions, paths.tmux_sockets):
                 private_directory(directory)
             descriptor = os.open(paths.flock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise CtlError(
-                f"cannot use the data directory {paths.root}: {error.strerror}.", "Choose another one with --data DIR."
-            ) from None
-        if not _try_flock(descriptor):
-            os.close(descriptor)
-            raise Occupied(_occupied_text(paths, read_owner(paths)))
-        try:
-            self._refuse_foreign_server()
-            owner = {"pid": os.getpid(), "instanceId": self.instance_id}
-            write_atomically(paths.server_lock, json.dumps(owner).encode())
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._descriptor = descriptor
+            try:
+                self._acquire(descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            self._descriptor = descriptor
 
     def publish(self, url: str) -> None:
-        """Tell clients where the server listens."""
+        """Tell clients where the server listens. Raises CtlError."""
         content = {"url": url, "instanceId": self.instance_id}
-        write_atomically(self._paths.endpoint, json.dumps(content).encode())
+        with Explained(f"cannot use the data directory {self._paths.root}"):
+            write_atomically(self._paths.endpoint, json.dumps(content).encode())
 
     def is_ours(self) -> bool:
-        """Whether the directory still is this server's: both files carry its instanceId."""
-        paths = self._paths
-        return all(
-            read_object(path).get("instanceId") == self.instance_id for path in (paths.endpoint, paths.server_lock)
-        )
+        """Whether the directory still is this server's: nothing shows that it is not."""
+        return not any(self._is_lost(path) for path in (self._paths.endpoint, self._paths.server_lock))
+
+    def directory_is_gone(self) -> bool:
+        """Whether the directory was deleted, or is another one by now."""
+        try:
+            return _identity(self._paths.agent_tools) != self._place
+        except OSError:
+            return True
 
     def release(self) -> None:
         """Give the directory back; files that another server has written by now stay."""
+        if self._descriptor is None:
+            return
         for path in (self._paths.endpoint, self._paths.server_lock):
             if read_object(path).get("instanceId") == self.instance_id:
                 remove_quietly(path)
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        os.close(self._descriptor)
+        self._descriptor = None
 
-    def _refuse_foreign_server(self) -> None:
-        # Nobody holds host.flock, so a live pid in server.lock is the app, or a number
-        # that the system has given to somebody else since a crash.
-        owner = read_owner(self._paths)
-        if owner is None or owner["pid"] == os.getpid() or not _is_alive(owner["pid"]):
-            return
-        if not _proves_stale(self._paths, owner):
-            raise Occupied(_occupied_text(self._paths, owner))
+    def _acquire(self, descriptor: int) -> None:
+        paths = self._paths
+        end = time.monotonic() + FLOCK_PATIENCE_S
+        while not _try_flock(descriptor):
+            if time.monotonic() > end:
+                raise Occupied(_occupied_text(paths, holder(paths)))
+            time.sleep(FLOCK_RETRY_S)
+        refuse_foreign_server(paths)
+        owner = json.dumps({"pid": os.getpid(), "instanceId": self.instance_id}).encode()
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, owner, 0)
+        write_atomically(paths.server_lock, owner)
+        self._place = _identity(paths.agent_tools)
+
+    def _is_lost(self, path: str) -> bool:
+        try:
+            content = jsontext.loads(read_small(path))
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # no descriptor left, for example: that shows nothing
+        except ValueError:
+            return True
+        return not isinstance(content, dict) or content.get("instanceId") != self.instance_id
 
 
 def is_held(paths: DataPaths) -> bool:
-    """Whether an embedded host runs on the directory now."""
+    """Whether an embedded host runs on the directory now. Raises CtlError when that cannot be seen."""
     try:
         descriptor = os.open(paths.flock, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError as error:
+        raise CtlError(
+            f"cannot look into the data directory {paths.root}: {error.strerror}.",
+            "Run this as the user whose host it is, or name another directory with --data DIR.",
+        ) from None
     try:
         return not _try_flock(descriptor)
     finally:
         os.close(descriptor)
 
 
-def read_owner(paths: DataPaths) -> dict | None:
-    """`{"pid", "instanceId"}` of server.lock; None when there is no readable one."""
-    owner = read_object(paths.server_lock)
-    pid = owner.get("pid")
-    if isinstance(pid, int) and not isinstance(pid, bool) and pid > 0:
-        return {"pid": pid, "instanceId": owner.get("instanceId")}
-    return None
+def holder(paths: DataPaths) -> dict | None:
+    """`{"pid", "instanceId"}` of the host that holds, or last held, the directory; None when unknown."""
+    return _owner(read_object(paths.flock))
+
+
+def refuse_foreign_server(paths: DataPaths) -> None:
+    """Raise Occupied when server.lock's live pid may be the app's; the caller holds host.flock.
+
+    It may also be a number that the system has given to somebody else since a crash:
+    asking the endpoint shows it, without a token, since a server of ours refuses an
+    unknown one in known words.
+    """
+    owner = _owner(read_object(paths.server_lock))
+    if owner is None or owner["pid"] == os.getpid() or not _is_alive(owner["pid"]):
+        return
+    try:
+        port, request_target = parse_endpoint(read_object(paths.endpoint).get("url"))
+    except Unavailable:
+        if _age_s(paths.server_lock) < STARTING_S:
+            raise Occupied(_occupied_text(paths, owner)) from None
+        return
+    stranger = Target(port, request_target, "0" * 64, paths.endpoint)
+    answer = transport.call_target(stranger, "session_info", deadline_s=ASK_DEADLINE_S)
+    # No answer in time may be a server that is busy; no server, or one of another kind, is proof.
+    if answer["ok"] or not answer["error"].startswith(transport.UNAVAILABLE) or transport.is_late(answer):
+        raise Occupied(_occupied_text(paths, owner))
 
 
 def read_object(path: str) -> dict:
@@ -115,49 +163,31 @@ def read_object(path: str) -> dict:
     return {}
 
 
-def ask_instance(paths: DataPaths, deadline_s: float) -> str | None:
-    """The instanceId that the endpoint gives as its own; None when nobody answers as a session's server."""
-    with contextlib.suppress(OSError):
-        for name in sorted(os.listdir(paths.sessions)):
-            if name.endswith(".json"):
-                result = transport.call(os.path.join(paths.sessions, name), "session_info", deadline_s=deadline_s)
-                if result["ok"] and isinstance(result.get("value"), dict):
-                    return result["value"].get("instanceId")
+def _owner(content: dict) -> dict | None:
+    pid = content.get("pid")
+    if isinstance(pid, int) and not isinstance(pid, bool) and pid > 0:
+        return {"pid": pid, "instanceId": content.get("instanceId")}
     return None
-
-
-def _proves_stale(paths: DataPaths, owner: dict) -> bool:
-    """Whether the endpoint shows that the owner of the lock is gone, whoever has its pid now.
-
-    Without an endpoint file the owner may be starting up: no proof.
-    """
-    endpoint = read_object(paths.endpoint)
-    if not endpoint:
-        return False
-    if endpoint.get("instanceId") != owner["instanceId"]:
-        return False
-    return ask_instance(paths, deadline_s=2.0) != owner["instanceId"] and not _listens(endpoint.get("url"))
-
-
-def _listens(url: object) -> bool:
-    import socket
-
-    from ..session.discovery import Unavailable, parse_endpoint
-
-    try:
-        port, _ = parse_endpoint(url)
-        socket.create_connection(("127.0.0.1", port), timeout=2.0).close()
-    except (Unavailable, OSError):
-        return False
-    return True
 
 
 def _occupied_text(paths: DataPaths, owner: dict | None) -> str:
     who = f"pid {owner['pid']}" if owner else "another process"
     return (
-        f"a server runs on {paths.root} already ({who}). "
-        f"Use it, end it with `termsprawlctl host stop`, or choose another directory with --data DIR."
+        f"a server runs on {paths.root} already ({who}). Use it, end it with `termsprawlctl host stop`, or choose "
+        f"another directory with --data DIR. If that process is no terminal app or host, remove {paths.server_lock}."
     )
+
+
+def _identity(path: str) -> tuple:
+    status = os.stat(path)
+    return (status.st_dev, status.st_ino)
+
+
+def _age_s(path: str) -> float:
+    try:
+        return max(0.0, time.time() - os.stat(path).st_mtime)
+    except OSError:
+        return 0.0
 
 
 def _try_flock(descriptor: int) -> bool:

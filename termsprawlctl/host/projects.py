@@ -8,7 +8,7 @@ import os
 
 from .. import jsontext
 from ..errors import CtlError
-from ..files import private_directory, read_small, write_atomically
+from ..files import Explained, private_directory, read_small, write_atomically
 from ..layout import DataPaths
 from .sessions import Session, SessionStore
 
@@ -22,6 +22,14 @@ def project_id(folder: str) -> str:
     return f"p-{digest[:12]}"
 
 
+def check_folder(folder: str) -> str:
+    """The real path of a project's folder. Raises CtlError when it is no directory."""
+    real = os.path.realpath(folder)
+    if not os.path.isdir(real):
+        raise CtlError(f"{folder} is not a directory.", "Name the project's folder with --project DIR.")
+    return real
+
+
 class ProjectStore:
     """The folders that this host serves, one small file each below agent-tools/projects."""
 
@@ -30,9 +38,7 @@ class ProjectStore:
 
     def register(self, folder: str) -> str:
         """Serve a folder; returns its project id. Raises CtlError when it is no directory."""
-        real = os.path.realpath(folder)
-        if not os.path.isdir(real):
-            raise CtlError(f"{folder} is not a directory.", "Name the project's folder with --project DIR.")
+        real = check_folder(folder)
         identity = project_id(real)
         private_directory(self._paths.projects)
         write_atomically(self._file(identity), json.dumps({"cwd": real}).encode())
@@ -73,8 +79,9 @@ class ProjectStore:
 
 def operator_session(paths: DataPaths, folder: str) -> Session:
     """Register a folder and give its person a session: a node without a terminal, `cli-…`."""
-    identity = ProjectStore(paths).register(folder)
-    return SessionStore(paths).provision(operator_node(identity), identity, CLI_STATUS)
+    with Explained(f"cannot use the data directory {paths.root}"):
+        identity = ProjectStore(paths).register(folder)
+        return SessionStore(paths).provision(operator_node(identity), identity, CLI_STATUS)
 
 
 def operator_node(identity: str) -> str:

@@ -14,13 +14,13 @@ import uuid
 
 from .. import console
 from ..errors import FAILED, OK, CtlError
-from ..files import named_directory, private_directory, remove_quietly, write_atomically
+from ..files import Explained, private_directory, remove_quietly, write_atomically
 from ..layout import DataPaths
-from ..processes import run
+from ..processes import command_line_of
 from ..program import program_file
 from ..session import guides
 from ..session.discovery import Unavailable, read_object
-from ..tmux import COMMAND_TIMEOUT_S, MAX_SOCKET_PATH_BYTES, Tmux, find
+from ..tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
 from . import launching, terminals
 from .audit import Audit
 from .commands import Commands
@@ -46,9 +46,9 @@ WATCH_INTERVAL_S = 2.0
 class Host:
     """What the handlers work with: paths, instance_id, sessions, projects, terminals, turns."""
 
-    def __init__(self, paths: DataPaths, tmux_binary: str) -> None:
+    def __init__(self, paths: DataPaths, tmux_binary: str, instance_id: str) -> None:
         self.paths = paths
-        self.instance_id = str(uuid.uuid4())
+        self.instance_id = instance_id
         self.sessions = SessionStore(paths)
         self.projects = ProjectStore(paths)
         self.tasks = TaskStore(paths.tasks)
@@ -105,20 +105,19 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
     start; nothing is left behind then.
     """
     binary = find()
-    lock = ServerLock(paths, "")
-    host = None
+    lock = ServerLock(paths, str(uuid.uuid4()))
     stop = threading.Event()
     # Python itself starts out with SIGINT as an exception and the others deadly.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
     if hold_on_hangup:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    prepare_socket(paths)
-    host = Host(paths, binary)
-    lock.instance_id = host.instance_id
     lock.acquire()
     try:
-        _write_static_files(host)
+        prepare_socket(paths)
+        host = Host(paths, binary, lock.instance_id)
+        with Explained(f"cannot use the data directory {paths.root}"):
+            _write_static_files(host)
         host.tasks.recover()
         host.panes.tidy()
         host.commands.tidy()
@@ -153,17 +152,11 @@ def prepare_socket(paths: DataPaths) -> None:
     ):
         return
     remove_quietly(paths.tmux_socket_pointer)
-    try:
-        named_directory(paths.root)
-        private_directory(paths.tmux_sockets)
-        if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES:
-            return
+    if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES:
+        return
+    with Explained(f"cannot use the data directory {paths.root}", "Choose another one with --data DIR."):
         short = os.path.join(tempfile.mkdtemp(prefix="termsprawlctl-"), "tmux")
         write_atomically(paths.tmux_socket_pointer, os.fsencode(short) + b"\n")
-    except OSError as error:
-        raise CtlError(
-            f"cannot use the data directory {paths.root}: {error.strerror}.", "Choose another one with --data DIR."
-        ) from None
     console.err(f"termsprawlctl: {paths.root} is too long a path for a socket; tmux's is {short}.")
 
 
@@ -178,9 +171,9 @@ def _write_static_files(host: Host) -> None:
 def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
     host.terminals.look_for_server()
     while not stop.wait(WATCH_INTERVAL_S):
-        if lock.is_ours():
-            continue
-        if os.path.isdir(host.paths.agent_tools):
+        if not lock.directory_is_gone():
+            if lock.is_ours():
+                continue
             host.log("endpoint.json or server.lock is no longer this host's; another server has taken over")
         else:
             host.log("the data directory was deleted")
@@ -193,9 +186,8 @@ def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
 
 def _end_tmux(pid: int) -> None:
     # The number was noted while the server lived; it may be somebody else's by now.
-    try:
-        name = run(["ps", "-o", "comm=", "-p", str(pid)], timeout_s=COMMAND_TIMEOUT_S).stdout
-        if b"tmux" in name:
+    if "tmux" in "".join(command_line_of(pid)[:1]):
+        try:
             os.kill(pid, signal.SIGTERM)
-    except (CtlError, OSError):
-        return
+        except OSError:
+            return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import hmac
 import json
 import os
@@ -20,6 +20,8 @@ Session = namedtuple("Session", "node_id project_id token status")
 # The time stamp of a directory may stand still for a clock tick (up to 10 ms) while
 # files are added; one as fresh as this is not trusted to be final.
 _FRESH_S = 0.1
+# Why a file cannot be read for the moment, whatever is in it.
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class SessionStore:
@@ -91,26 +93,39 @@ class SessionStore:
     def _refresh(self) -> None:
         try:
             changed_ns = os.stat(self._paths.sessions).st_mtime_ns
-        except OSError:
+        except FileNotFoundError:
             self._sessions, self._seen_ns = {}, None
+            return
+        except OSError:
             return
         if changed_ns == self._seen_ns:
             return
         sessions = {}
-        with contextlib.suppress(OSError):
+        try:
             for name in os.listdir(self._paths.sessions):
                 session = _read(os.path.join(self._paths.sessions, name)) if name.endswith(".json") else None
                 if session is not None and f"{session.node_id}.json" == name:
                     sessions[session.node_id] = session
+        except OSError:
+            # No descriptor left, for example: what was known still holds, and is looked at again.
+            self._seen_ns = None
+            return
         self._sessions = sessions
         self._seen_ns = changed_ns if time.time() - changed_ns / 1e9 > _FRESH_S else None
 
 
 def _read(path: str) -> Session | None:
-    """The session in a file; None when it cannot be one, which then opens nothing."""
+    """The session in a file; None when it cannot be one, which then opens nothing.
+
+    Raises OSError when it may be one, but cannot be read now.
+    """
     try:
         content = jsontext.loads(read_small(path))
-    except (OSError, ValueError):
+    except ValueError:
+        return None
+    except OSError as error:
+        if error.errno in _PASSING:
+            raise
         return None
     if not isinstance(content, dict):
         return None

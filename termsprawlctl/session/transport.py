@@ -21,6 +21,7 @@ from .loopback_http import http_client
 
 HOST = "127.0.0.1"
 NO_ARGS = object()  # sent as {}; null is an argument like any other
+_LATE = "no complete answer within"
 UNAVAILABLE = "Tool connection unavailable"  # how every failure to get an answer begins
 DEADLINE_S = 45.0  # the contract's, for the whole exchange
 # The largest honest answer is a screenshot of a few megabytes.
@@ -49,17 +50,37 @@ def call(
     the app is connected and before anything is sent; shutting that socket down, from any
     thread, ends the call.
     """
+    try:
+        return call_target(locate(session_path), operation, args, deadline_s=deadline_s, connected=connected)
+    except Unavailable as reason:
+        return _unavailable(str(reason))
+    except Exception as fault:  # noqa: BLE001 - the contract: a call never raises
+        return _unavailable(_internal(fault))
+
+
+def call_target(
+    target: Target, operation: str | None, args: object = NO_ARGS, *, deadline_s: float = DEADLINE_S, connected=None
+) -> dict:
+    """Like call(), for a target that is known already."""
     body: dict = {} if operation is None else {"operation": operation}
     body["args"] = {} if args is NO_ARGS else args
     try:
         request = jsontext.wire(body)
-        target = locate(session_path)
         return _tool_result(_exchange(target, request, Deadline(deadline_s), connected), target.token)
     except Unavailable as reason:
         return _unavailable(str(reason))
     except Exception as fault:  # noqa: BLE001 - the contract: a call never raises
-        # The text of a foreign exception may quote what was sent.
-        return _unavailable(f"internal error ({type(fault).__name__})")
+        return _unavailable(_internal(fault))
+
+
+def is_late(result: dict) -> bool:
+    """Whether a result of call() says that the deadline was over before the answer was there."""
+    return not result["ok"] and result["error"].startswith(f"{UNAVAILABLE}: {_LATE}")
+
+
+def _internal(fault: Exception) -> str:
+    # The text of a foreign exception may quote what was sent.
+    return f"internal error ({type(fault).__name__})"
 
 
 def _unavailable(reason: str) -> dict:
@@ -89,7 +110,7 @@ def _exchange(target: Target, request: bytes, deadline: Deadline, connected) -> 
                 connected(sock)
             return _ask(sock, target, request, deadline)
     except (TimeoutError, socket.timeout):
-        raise Unavailable(f"no complete answer within {deadline.seconds:g} s") from None
+        raise Unavailable(f"{_LATE} {deadline.seconds:g} s") from None
     except http_client.IncompleteRead:
         raise Unavailable("the answer was cut short") from None
     except http_client.RemoteDisconnected:
