@@ -12,6 +12,7 @@ from termsprawlctl.host import terminals
 from termsprawlctl.session import arguments, guides, operations, transport
 
 MAX_COLUMNS = 170  # a table row; prose stays below 130
+KNOWN = {**operations.OPERATIONS, **operations.EXTENSIONS}
 
 
 def all_text() -> str:
@@ -63,7 +64,7 @@ def test_each_example_is_a_call_that_the_table_allows(topic):
             if option in rest:
                 position = rest.index(option)
                 del rest[position : position + 2]
-        operations.validate(operation, arguments.read_arguments(rest))
+        operations.validate(operation, arguments.read_arguments(rest), KNOWN)
 
 
 @pytest.mark.parametrize("topic", guides.NAMES)
@@ -76,7 +77,17 @@ def test_every_operation_is_taught_and_no_other_one_is_made_up():
     named = set(
         re.findall(r"\b(?:session|guide|canvas|sticky|browser|terminal|agent|context|artifact)_[a-z]+\b", all_text())
     )
-    assert named == set(operations.OPERATIONS)
+    assert named == set(KNOWN)
+
+
+def test_extensions_are_taught_only_where_it_says_that_not_every_host_has_them():
+    text = guides.read("terminal")
+    section = text.partition("## Where session_info lists them")[2].partition("\n## ")[0]
+    assert section
+    rest = all_text().replace(section, "")
+    for name in operations.EXTENSIONS:
+        assert f"`{name}`" in section
+        assert name not in rest
 
 
 def test_the_limits_are_the_real_ones():

@@ -13,11 +13,12 @@ from .streams import Stream
 from .transcript import Transcript
 
 POLL_S = 0.05
+BATCH_S = 0.02
 # A shell that waits for a command line for so long has its prompt back for good.
 BACK_AT_PROMPT_S = 0.1
 # Read at a time; where a terminal writes faster than that, the middle is searched as raw
 # bytes for a text, and not at all for a pattern.
-MAX_STEP_BYTES = 128 << 10
+MAX_STEP_BYTES = 64 << 10
 # After so much the transcript begins anew, so that searching it stays cheap.
 MAX_TRANSCRIPT_BYTES = 256 << 10
 
@@ -62,6 +63,8 @@ class Wait:
             found = self._look(pattern) if more else None
             if found is not None:
                 return found
+            if more:  # let some come together; searching for every few bytes costs too much
+                time.sleep(min(BATCH_S, max(0.0, left_s)))
             if self._stream.ended and not more:
                 return self._outcome("exit", exit_status=self._exit_status())
             if self._conditions.exits and self._has_exited():
