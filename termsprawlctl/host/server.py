@@ -30,6 +30,7 @@ REQUEST_DEADLINE_S = 10.0
 # still read the answer.
 LINGER_S = 1.0
 MAX_CONNECTIONS = 256
+MAX_REQUEST_LINE_BYTES = 65_536
 UNSUPPORTED = "Unsupported request"
 EXPIRED = "Queued operation expired before execution; no change applied"
 REVOKED = "Unknown or revoked session"
@@ -57,7 +58,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def __init__(self, host) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.host = host
-        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        # Every open connection, oldest first, and whether it has shown a valid token.
+        self._connections: dict[socket.socket, bool] = {}
+        self._connections_lock = threading.Lock()
         self._idle = threading.Condition()
         self._running = 0
 
@@ -66,7 +69,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/call"
 
     def process_request(self, request, client_address) -> None:
-        if not self._slots.acquire(blocking=False):
+        if not self._admit(request):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
@@ -77,10 +80,34 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._slots.release()
+            with self._connections_lock:
+                self._connections.pop(request, None)
             with self._idle:
                 self._running -= 1
                 self._idle.notify_all()
+
+    def prove(self, request) -> None:
+        """The connection has shown a valid token: it keeps its place. Raises ClientGone when it lost it already."""
+        with self._connections_lock:
+            if request not in self._connections:
+                raise ClientGone
+            self._connections[request] = True
+
+    def _admit(self, request) -> bool:
+        """A place for a connection; where there is none, that of the oldest one without a valid token.
+
+        So whoever opens connections and says nothing keeps nobody out who has a token.
+        """
+        with self._connections_lock:
+            if len(self._connections) >= MAX_CONNECTIONS:
+                stranger = next((one for one, is_proven in self._connections.items() if not is_proven), None)
+                if stranger is None:
+                    return False
+                del self._connections[stranger]
+                with contextlib.suppress(OSError):  # it may have ended by now
+                    stranger.shutdown(socket.SHUT_RDWR)  # its thread reads the end and closes it
+            self._connections[request] = False
+            return True
 
     def handle_error(self, request, client_address) -> None:  # noqa: ARG002 - socketserver's signature
         self.host.log_fault()
@@ -104,12 +131,20 @@ class Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         self.close_connection = True
         try:
-            self.raw_requestline = self.rfile.readline(65537)
-            if not self.raw_requestline or not self.parse_request():
-                return
-            self._answer(*self._result())
+            self._handle()
         except OSError:
             return  # the client went away or was too slow; nobody is left to tell
+
+    def _handle(self) -> None:
+        self.raw_requestline = self.rfile.readline(MAX_REQUEST_LINE_BYTES + 1)
+        if not self.raw_requestline:
+            return
+        if len(self.raw_requestline) > MAX_REQUEST_LINE_BYTES:
+            self.send_error(414)
+        elif not self.raw_requestline.decode("latin-1").split():
+            self.send_error(400)  # http.server has no answer to an empty line
+        elif self.parse_request():
+            self._answer(*self._result())
 
     def send_error(self, code, message=None, explain=None) -> None:  # noqa: ARG002 - http.server's signature
         """What http.server finds wrong with a request, in our one form of answer."""
@@ -146,6 +181,7 @@ class Handler(BaseHTTPRequestHandler):
         session = host.sessions.find(token)
         if session is None:
             raise Refused(401, REVOKED)
+        self.server.prove(self.connection)
         request = self._request(length)
         began_s, value = time.monotonic(), None
         try:
@@ -210,6 +246,8 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, status: int, result: dict) -> None:
         body = jsontext.encode(jsontext.compact(result))
         self.connection.settimeout(REQUEST_DEADLINE_S)
+        # http.server sends no status line to a request that named no version, or 0.9.
+        self.request_version = self.protocol_version
         self.send_response_only(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))

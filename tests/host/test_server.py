@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
 
 import pytest
+
+from termsprawlctl.host.server import MAX_CONNECTIONS, ClientGone, Server
 
 PATHS_AND_METHODS = [
     (b"GET", b"/call", 403),
@@ -93,20 +96,43 @@ def test_a_body_of_unclear_length_is_refused(host, extra):
     assert exchange(host.port(), request(INFO, host.token(), extra=extra)) == (400, UNSUPPORTED)
 
 
-def test_what_is_not_http_gets_an_answer_or_the_door_and_hurts_nobody(host):
-    port = host.port()
-    for junk in (
-        b"\r\n\r\n",
-        b"\x16\x03\x01\x00",
-        b"POST\r\n\r\n",
-        b"POST /call HTTP/9.9\r\n\r\n",
-        b"A" * 70_000 + b"\r\n",
-    ):
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+NOT_REQUESTS = [
+    (b"\r\n\r\n", 400),
+    (b" \r\n\r\n", 400),
+    (b"\xa0\x85\r\n\r\n", 400),
+    (b"\x16\x03\x01\x00", 400),
+    (b"\x00" * 100, 400),
+    (b"POST", 400),
+    (b"POST\r\n\r\n", 400),
+    (b"POST /call\r\n\r\n", 400),
+    (b"GET /call\r\n\r\n", 403),
+    (b"POST /call HTTP/0.9\r\n\r\n", 401),
+    (b"POST /call HTTP/2.0\r\n\r\n", 505),
+    (b"POST /call HTTP/9.9\r\n\r\n", 505),
+    (b"POST /call HTTP/x\r\n\r\n", 400),
+    (b"POST /call FTP/1.1\r\n\r\n", 400),
+    (b"POST /call HTTP/1.1 more\r\n\r\n", 400),
+    (b"A" * 70_000 + b"\r\n", 414),
+    (b"A" * 70_000, 414),
+    (b"POST /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", 414),
+    (b"POST /call HTTP/1.1\r\nx: " + b"y" * 70_000 + b"\r\n\r\n", 431),
+    (b"POST /call HTTP/1.1\r\n" + b"x: y\r\n" * 150 + b"\r\n", 431),
+    (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+]
+
+
+def test_what_is_not_a_request_of_ours_gets_a_whole_answer(host):
+    for junk, status in NOT_REQUESTS:
+        with socket.create_connection(("127.0.0.1", host.port()), timeout=30) as sock:
             sock.sendall(junk)
             sock.shutdown(socket.SHUT_WR)
-            while sock.recv(65536):
-                pass
+            answer = b""
+            while chunk := sock.recv(65536):
+                answer += chunk
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 %d " % status), junk[:40]
+        assert f"content-length: {len(body)}" in head.decode().lower().split("\r\n"), junk[:40]
+        assert json.loads(body) in (UNSUPPORTED, REVOKED), junk[:40]
     assert host.value("session_info")["nodeId"].startswith("cli-")
 
 
@@ -168,3 +194,40 @@ def test_a_slow_request_holds_up_nobody_else(host):
     with socket.create_connection(("127.0.0.1", host.port()), timeout=30) as slow:
         slow.sendall(b"POST /call HTTP/1.1\r\n")
         assert host.value("session_info")["nodeId"].startswith("cli-")
+
+
+def test_idle_strangers_keep_nobody_out_and_nobody_who_has_a_token_is_dropped_for_them(host):
+    half = request(INFO, host.token())[:-1]
+    with contextlib.ExitStack() as opened:
+
+        def connect() -> socket.socket:
+            return opened.enter_context(socket.create_connection(("127.0.0.1", host.port()), timeout=30))
+
+        known = connect()
+        known.sendall(half)
+        strangers = [connect() for _ in range(300)]
+        assert host.value("session_info")["nodeId"].startswith("cli-")
+        assert strangers[0].recv(100) == b""  # the oldest had to go
+        known.sendall(INFO[-1:])
+        assert known.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_that_lost_its_place_runs_nothing():
+    server = Server(None)
+    try:
+        old, far = socket.socketpair()
+        others = [socket.socketpair() for _ in range(MAX_CONNECTIONS)]
+        with old, far:
+            assert server._admit(old)
+            assert all(server._admit(near) for near, _ in others)
+            assert far.recv(1) == b""
+            with pytest.raises(ClientGone):
+                server.prove(old)
+            for near, _ in others:
+                server.prove(near)
+            assert not server._admit(old)
+    finally:
+        for pair in others:
+            for end in pair:
+                end.close()
+        server.server_close()
