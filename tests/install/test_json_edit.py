@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from termsprawlctl.install import jsonc, jsonedit
@@ -149,6 +149,7 @@ def documents(draw):
     return draw(gaps) + written(content) + draw(gaps), content
 
 
+@settings(max_examples=50)
 @given(documents())
 @example(('{"mcpServers":{"":{}}}', {"mcpServers": {"": {}}}))
 def test_any_document_gets_the_entry_and_loses_it_again(document):
@@ -163,6 +164,7 @@ def test_any_document_gets_the_entry_and_loses_it_again(document):
         assert taken == text
 
 
+@settings(max_examples=50)
 @given(documents())
 def test_any_member_can_be_taken_out_of_any_document(document):
     text, content = document
@@ -171,6 +173,7 @@ def test_any_member_can_be_taken_out_of_any_document(document):
         assert value(remove(text, ("mcpServers", name))) == {**content, "mcpServers": rest}
 
 
+@settings(max_examples=50)
 @given(documents(), values)
 def test_any_member_can_be_given_another_value_in_place(document, new):
     text, content = document
