@@ -183,7 +183,7 @@ class Commands:
             self._running[node_id] = (*self._running.get(node_id, ()), running)
         try:
             for path, content in ((first, text.before), (last, text.after)):
-                write_atomically(path, content.encode("utf-8", "replace"))
+                write_atomically(path, content.encode())
             self._panes.keep_when_dead(pane, keep=True)
             handover.type(text.line, recording.began)
         except BaseException as fault:

@@ -25,6 +25,7 @@ class Monitor:
         self._written: dict[str, int] = {}  # node id: bytes that no event has told of
         self._told_s: dict[str, float] = {}
         self._ended: list[str] = []
+        self._trouble = ""  # what keeps it from watching, as the log tells it already
         self._clients: dict[str, tuple[str, int]] = {}
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
@@ -57,8 +58,13 @@ class Monitor:
                     look_s = time.monotonic() + LOOK_INTERVAL_S
                     self._attach_all()
                     self._tell_people()
-            except Exception:  # noqa: BLE001 - watching must not end with one fault
-                self._host.log_fault()
+                    self._note_trouble("")
+            except CtlError as trouble:  # tmux does not answer, for example
+                look_s = time.monotonic() + LOOK_INTERVAL_S
+                self._note_trouble(str(trouble))
+            except Exception as fault:  # noqa: BLE001 - watching must not end with one fault
+                look_s = time.monotonic() + LOOK_INTERVAL_S
+                self._note_fault(fault)
             time.sleep(MIN_PAUSE_S)
             with self._lock:
                 pause_s = OUTPUT_INTERVAL_S if self._written else LOOK_INTERVAL_S
@@ -80,15 +86,17 @@ class Monitor:
             self._event("output", node_id, bytes=size)
 
     def _tell_ends(self) -> None:
-        with self._lock:
-            ended, self._ended = self._ended, []
-        for node_id in ended:
+        while self._ended:
+            # Taken out when it is told: where tmux does not answer, the next round tells it.
+            node_id = self._ended[0]
             self._host.commands.note_end(node_id)
             # Without its pipe only: somebody else uses it; the next look attaches again.
             if self._host.terminals.project_of(node_id) is None:
                 self._tell_output(everything=True)
                 self._told_s.pop(node_id, None)
                 self._event("exit", node_id)
+            with self._lock:
+                self._ended.pop(0)
 
     def _attach_all(self) -> None:
         for node_id in self._host.terminals.alive():
@@ -106,6 +114,20 @@ class Monitor:
         for name, (node_id, _) in before.items():
             if name not in self._clients:
                 self._event("person", node_id, what="detached")
+
+    def _note_trouble(self, text: str) -> None:
+        """One line for a trouble however long it lasts, and one for its end."""
+        if text == self._trouble:
+            return
+        self._trouble = text
+        self._host.log(f"terminals cannot be watched: {text}" if text else "terminals are watched again")
+
+    def _note_fault(self, fault: Exception) -> None:
+        """The same once only, for a fault of this program."""
+        name = type(fault).__name__
+        if name != self._trouble:
+            self._trouble = name
+            self._host.log_fault()
 
     def _event(self, kind: str, node_id: str, **fields: object) -> None:
         project = next((one.project_id for one in self._host.sessions.all() if one.node_id == node_id), None)

@@ -161,7 +161,7 @@ class Terminals:
         # A buffer is the only way on which every byte arrives: send-keys takes a leading
         # dash for an option and eats a `;` at the end.
         buffer = f"ctl-{os.urandom(6).hex()}"
-        self._tmux.run("load-buffer", "-b", buffer, "-", stdin=text.encode("utf-8", "replace"))
+        self._tmux.run("load-buffer", "-b", buffer, "-", stdin=text.encode())
         self._tmux.run("paste-buffer", *flags, "-r", "-d", "-b", buffer, "-t", pane)
 
     def _capture(self, node_id: str, lines: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import namedtuple
 
+from ..errors import CtlError
 from .commands import Lasting, Running, settle
 from .foreground import waiting_shell
 from .panes import Pane
@@ -48,7 +49,11 @@ class Wait:
         self._was_busy = running is not None or waiting_shell(pane.pid, pane.tty) is None
 
     def run(self, timeout_s: float, stopping) -> Outcome:
-        """Block until something happens. Raises CtlError for a pattern that is none or takes too long."""
+        """Block until something happens.
+
+        Raises CtlError for a pattern that is none or takes too long, and when the event
+        `stopping` is set: the host is about to stop.
+        """
         pattern = None if self._conditions.pattern is None else Pattern(self._conditions.pattern)
         try:
             return self._run(pattern, self._began_s + timeout_s, stopping)
@@ -74,8 +79,13 @@ class Wait:
             idle_s = self._conditions.idle_s
             if idle_s is not None and min(self._stream.quiet_s(), time.monotonic() - self._began_s) >= idle_s:
                 return self._outcome("idle")
-            if left_s <= 0 or stopping.is_set():
+            if left_s <= 0:
                 return self._outcome("timeout")
+            if stopping.is_set():
+                raise CtlError(
+                    "The host is stopping; the terminal goes on without it.",
+                    "Once session_info answers again, read the terminal, then wait anew.",
+                )
 
     def _look(self, pattern: Pattern | None) -> Outcome | None:
         """Take what came and search it."""

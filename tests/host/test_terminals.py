@@ -56,6 +56,18 @@ def wait_for_bytes(path: Path, expected: bytes, timeout_s: float = 30.0) -> byte
         time.sleep(0.01)
 
 
+def test_text_that_has_no_bytes_is_refused_and_nothing_of_it_is_typed(host, raw_reader):
+    node, arrived = raw_reader
+    for text in ("\ud800", "a\udfffb", "\udc00\ud800", "x" * 63_999 + "\udcff"):
+        assert host.call("terminal_input", nodeId=node, text=text)["error"] == "Invalid text"
+        assert host.call("terminal_submit", nodeId=node, command=text)["error"] == "Invalid command"
+        assert host.call("terminal_run", nodeId=node, command=text)["error"] == "Invalid command"
+        sent = host.call("terminal_send", nodeId=node, text=text, expectRevision="r", requestId="q")
+        assert sent["error"] == "Invalid text"
+    host.value("terminal_input", nodeId=node, text="é🎉")
+    assert wait_for_bytes(arrived, "é🎉".encode()) == "é🎉".encode()
+
+
 @pytest.mark.parametrize("text", TRICKY.values(), ids=TRICKY.keys())
 def test_input_arrives_byte_for_byte(host, raw_reader, text):
     node, arrived = raw_reader

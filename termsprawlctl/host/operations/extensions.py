@@ -9,7 +9,7 @@ from ..keys import tmux_keys
 from ..ordering import Later
 from ..transcript import Transcript, whole_bytes
 from ..waiting import Conditions, Wait
-from .nodes import ToolRefusal, others_terminal, terminal
+from .nodes import ToolRefusal, others_terminal, terminal, typed_text
 
 SCREEN_CHARS = 4_000  # of a screen or tail in an answer; a whole screen of the usual size has 3,840
 TAIL_CHARS = 2_000
@@ -19,8 +19,8 @@ MAX_REQUEST_ID_CHARS = 200
 
 
 def terminal_run(host, session, args) -> Later:
+    command, timeout_s = typed_text(args, "command"), _timeout_s(args)
     node_id = others_terminal(host, session, args)
-    command, timeout_s = args["command"], _timeout_s(args)
     if not command.strip():
         raise ToolRefusal("The command is empty; nothing was run.", "Give a command line.")
     running = host.commands.start(node_id, command)
@@ -113,8 +113,9 @@ def terminal_since(host, session, args) -> dict:
 
 
 def terminal_send(host, session, args) -> dict:
+    text = typed_text(args, "text")
     node_id = others_terminal(host, session, args)
-    text, names, request_id = args.get("text", ""), args.get("keys", []), args["requestId"]
+    names, request_id = args.get("keys", []), args["requestId"]
     if not text and not names:
         raise ToolRefusal("Nothing is given to type.", "Give text, keys, or both.")
     if not 0 < len(request_id) <= MAX_REQUEST_ID_CHARS:

@@ -8,6 +8,7 @@ from collections import namedtuple
 
 from ...errors import CtlError
 from ...layout import is_id
+from ...session.operations import InvalidCall
 from .. import canvas, project_file
 from ..projects import CLI_STATUS, operator_node
 
@@ -93,3 +94,17 @@ def others_terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
             "Open another one with terminal_open.",
         )
     return terminal(host, caller, args, may_have_ended=may_have_ended)
+
+
+def typed_text(args, name: str) -> str:
+    """An argument that a program will read as UTF-8; "" where it is not given.
+
+    Raises InvalidCall for a lone surrogate, which JSON can hold and UTF-8 cannot: what
+    was typed would not be what was asked for.
+    """
+    text = args.get(name, "")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidCall(f"Invalid {name}") from None
+    return text

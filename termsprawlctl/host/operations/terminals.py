@@ -6,7 +6,7 @@ from ...session.external import open_window
 from .. import canvas, project_file
 from ..projects import CLI_STATUS
 from ..terminals import DEFAULT_READ_CHARS, MAX_READ_CHARS
-from .nodes import ToolRefusal, is_agent, new_node, others_terminal, terminal
+from .nodes import ToolRefusal, is_agent, new_node, others_terminal, terminal, typed_text
 
 
 def terminal_open(host, caller, args) -> dict:
@@ -26,16 +26,18 @@ def terminal_read(host, caller, args) -> dict:
 
 
 def terminal_submit(host, caller, args) -> dict:
+    command = typed_text(args, "command")
     node_id = others_terminal(host, caller, args)
     if is_agent(host, node_id):
         raise ToolRefusal(f"{node_id} is an agent's prompt, not a shell.", "Give it work with agent_send.")
-    host.terminals.submit(node_id, args["command"])
+    host.terminals.submit(node_id, command)
     return {"nodeId": node_id, "delivered": True}
 
 
 def terminal_input(host, caller, args) -> dict:
+    text = typed_text(args, "text")
     node_id = others_terminal(host, caller, args)
-    host.terminals.type(node_id, args["text"])
+    host.terminals.type(node_id, text)
     return {"nodeId": node_id, "delivered": True}
 
 

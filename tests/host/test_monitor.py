@@ -1,0 +1,91 @@
+"""The monitor while tmux does not answer: it goes on, and does not fill the log."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+from support.terminal_host import wait_until
+
+from termsprawlctl.host import monitor
+from termsprawlctl.host.panes import Panes
+from termsprawlctl.host.terminals import Terminals
+from termsprawlctl.tmux import Tmux
+
+
+class Host(SimpleNamespace):
+    """What the monitor uses of a host; `looks` counts how often it looked."""
+
+    def __init__(self, tmux: Tmux) -> None:
+        super().__init__(terminals=self, panes=Panes(tmux), commands=self, sessions=self, audit=self, streams=self)
+        self.real, self.looks, self.told, self.faults, self.exits = Terminals(tmux), 0, [], 0, []
+        self.fault: Exception | None = None
+
+    def alive(self) -> dict:
+        self.looks += 1
+        if self.fault is not None:
+            raise self.fault
+        return self.real.alive()
+
+    def project_of(self, node_id: str) -> str | None:
+        self.looks += 1
+        return self.real.project_of(node_id)
+
+    def note_end(self, node_id: str) -> None:
+        pass
+
+    def all(self) -> list:
+        return []
+
+    def event(self, kind: str, *, node: str, **_fields) -> None:
+        self.exits.append((kind, node))
+
+    def log(self, text: str) -> None:
+        self.told.append(text)
+
+    def log_fault(self) -> None:
+        self.faults += 1
+
+    def wait_for_looks(self, count: int) -> None:
+        goal = self.looks + count
+        wait_until(lambda: self.looks >= goal, "another look")
+
+
+@pytest.fixture
+def watched(monkeypatch, tmp_path_factory):
+    """(host, its tmux, its monitor), which looks all the time."""
+    monkeypatch.setattr(monitor, "LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(monitor, "MIN_PAUSE_S", 0.001)
+    socket = tmp_path_factory.mktemp("m") / "s"
+    tmux = Tmux(shutil.which("tmux"), "-S", str(socket), "-f", "/dev/null")
+    host = Host(tmux)
+    watching = monitor.Monitor(host)
+    watching.start()
+    yield host, tmux, watching
+    watching.stop()
+
+
+def test_a_tmux_that_cannot_be_asked_costs_one_line_until_it_answers_again(watched):
+    host, tmux, watching = watched
+    binary, tmux.base[0] = tmux.base[0], "/no/tmux"
+    wait_until(lambda: host.told, "the line")
+    watching.note_end("n-1")
+    host.wait_for_looks(5)
+    assert host.told == ["terminals cannot be watched: cannot run /no/tmux: No such file or directory."]
+    assert host.exits == []  # nothing shows that it has ended
+    tmux.base[0] = binary
+    wait_until(lambda: host.exits, "the end")
+    wait_until(lambda: len(host.told) > 1, "the second line")
+    host.wait_for_looks(5)
+    assert host.told[1:] == ["terminals are watched again"]
+    assert host.exits == [("exit", "n-1")]
+    assert host.faults == 0
+
+
+def test_a_fault_that_lasts_is_logged_once(watched):
+    host, _, _ = watched
+    host.fault = KeyError("x")
+    wait_until(lambda: host.faults, "the fault")
+    host.wait_for_looks(10)
+    assert host.faults == 1
