@@ -37,6 +37,9 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
+    from ..mcp import archive
+
+    archive.pin()
     from ..mcp.server import serve
 
     # Worker threads may still be inside a call: nothing but the process can end them.

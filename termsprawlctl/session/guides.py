@@ -29,6 +29,8 @@ def read(topic: str) -> str:
     if topic not in NAMES:
         raise ValueError(f"there is no guide named {topic!r}; topics: {', '.join(NAMES)}")
     if topic not in _texts:
-        path = os.path.join(os.path.dirname(__file__), "guides", f"{topic}.md")
-        _texts[topic] = __spec__.loader.get_data(path).decode("utf-8")
+        loader = __spec__.loader
+        # Inside an archive by its own name, which holds wherever the archive is opened.
+        folder = __package__.replace(".", "/") if hasattr(loader, "archive") else os.path.dirname(__file__)
+        _texts[topic] = loader.get_data(os.path.join(folder, "guides", f"{topic}.md")).decode("utf-8")
     return _texts[topic]

@@ -1,0 +1,43 @@
+"""Running to the end from the very file that was started, also when a newer one takes its place.
+
+Modules are loaded when they are needed, so a server that lives for days would otherwise
+read parts of itself from whatever lies at its path by then.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def pin() -> bool:
+    """Load all further modules from the archive as it is now, by an open descriptor.
+
+    Returns whether that is so: not for a checkout, and not where there is no /proc.
+    """
+    archive = getattr(sys.modules[_PACKAGE].__loader__, "archive", None)
+    if archive is None:
+        return False
+    try:
+        pinned = f"/proc/self/fd/{os.open(archive, os.O_RDONLY)}"
+        if not os.path.isfile(pinned):
+            return False
+        import zipimport
+
+        # The table of contents that is loaded already, which keeps the modules' own paths as they are.
+        contents = zipimport._zip_directory_cache  # noqa: SLF001 - there is no public way
+        contents[pinned] = contents[archive]
+    except (OSError, AttributeError, KeyError):
+        return False
+
+    def importer(path: str):
+        if path == archive or path.startswith(archive + os.sep):
+            return zipimport.zipimporter(pinned + path[len(archive) :])
+        raise ImportError(path)
+
+    sys.path_hooks.insert(0, importer)
+    for path in [path for path in sys.path_importer_cache if path.startswith(archive)]:
+        del sys.path_importer_cache[path]
+    return True
