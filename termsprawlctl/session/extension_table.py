@@ -63,7 +63,12 @@ EXTENSION_ROWS = (
         "repeated, it returns the first receipt.",
         TERMINAL,
         optional("text", "string", "Exact characters to type, at most 64,000; Enter is a key of its own"),
-        optional("keys", "strings", "Keys by name, in order: Enter, Tab, Escape, Up, PageDown, F5, C-c, M-x, S-Tab"),
+        optional(
+            "keys",
+            "strings",
+            "Keys by name, in order: Enter, Tab, Escape, Up, PageDown, F5, C-c, M-x, S-Tab; 1 to 100, each of at most "
+            "255 characters",
+        ),
         required("expectRevision", "string", "The revision of your last terminal_since, terminal_wait or terminal_run"),
         required("requestId", "string", "Unique id of your choice, at most 200 characters; reuse it only for a repeat"),
         hints="dio",

@@ -62,7 +62,7 @@ ROWS = (
         "canvas_select",
         "Select nodes",
         "Select nodes on the canvas so that the user sees which ones you mean. Replaces the current selection.",
-        required("nodeIds", "strings", "Ids of the nodes to select, 1 to 100"),
+        required("nodeIds", "strings", "Ids of the nodes to select: 1 to 100, each of at most 255 characters"),
         hints="i",
     ),
     operation(
@@ -89,7 +89,7 @@ ROWS = (
         "Group nodes",
         "Put a frame around top-level nodes. Their positions become relative to the new group; "
         "nodes that are in a group already cannot be grouped again.",
-        required("nodeIds", "strings", "Ids of top-level nodes, 1 to 100"),
+        required("nodeIds", "strings", "Ids of top-level nodes: 1 to 100, each of at most 255 characters"),
         optional("title", "string", "Title of the group"),
     ),
     operation(
