@@ -18,8 +18,17 @@ from .provider import Context
 PROGRESS_INTERVAL_S = 0.5
 PROGRESS_BURST = 3
 
-# batch: the Batch that the request came in, or None.
-Request = namedtuple("Request", "id modern token batch")
+# What may be open at once, running or waiting, and what a call costs besides the bytes of
+# its line. A client that asks for more has lost count; nothing useful holds as much.
+MAX_OPEN_BYTES = 16 << 20
+CALL_BYTES = 2048
+TOO_MANY = (
+    f"Too many open calls: those that wait already hold {MAX_OPEN_BYTES >> 20} MiB. This one was not "
+    "carried out; send it again when some of them have been answered, or cancel some."
+)
+
+# batch: the Batch that the request came in, or None; size: the bytes of its line.
+Request = namedtuple("Request", "id modern token batch size", defaults=(0,))
 
 
 class Batch:
@@ -46,16 +55,14 @@ class Batch:
 class Call(Context):
     """One request that is being worked on.
 
-    `work(call)` returns its result dict; `request` tells how to answer it; `greeting`
-    says that it is a handshake.
+    `work(call)` returns its result dict; `request` tells how to answer it.
     """
 
-    def __init__(self, book: Book, request: Request, work, *, greeting: bool = False) -> None:
+    def __init__(self, book: Book, request: Request, work) -> None:
         super().__init__()
         self._book = book
         self.request = request
         self.work = work
-        self.greeting = greeting
         self.open = True  # still to be answered; changes under the book's lock only
         self._last: float | None = None
         self._held: dict | None = None  # the newest progress that came too soon
@@ -128,7 +135,9 @@ class Book:
         self.lock = threading.RLock()
         self._put = put
         self._rouse = rouse
-        self._open: dict[tuple, list[Call]] = {}
+        # By id; the calls of one id in a dict, to find any of them at once.
+        self._open: dict[tuple, dict[Call, None]] = {}
+        self._open_bytes = 0
         self._holding: list[Call] = []
 
     def send(self, message: bytes) -> None:
@@ -145,9 +154,15 @@ class Book:
                 self._put(answer + b"\n")
 
     def open(self, call: Call) -> None:
-        """Enter a call before it starts. An id may be in use twice; both are answered."""
+        """Enter a call before it starts. An id may be in use twice; both are answered.
+
+        Raises Refused while so much is open that this call has to wait its turn outside.
+        """
         with self.lock:
-            self._open.setdefault(protocol.id_key(call.request.id), []).append(call)
+            if self._open and self._open_bytes + self._cost(call) > MAX_OPEN_BYTES:
+                raise protocol.Refused(protocol.INTERNAL_ERROR, TOO_MANY)
+            self._open.setdefault(protocol.id_key(call.request.id), {})[call] = None
+            self._open_bytes += self._cost(call)
 
     def close(self, call: Call, answer: bytes | None) -> None:
         """Answer a call, unless it was cancelled in the meantime."""
@@ -160,16 +175,22 @@ class Book:
     def cancel(self, request_id: object) -> list[Call]:
         """Close the calls of this id without an answer and return them; [] when there is none."""
         with self.lock:
-            calls = list(self._open.get(protocol.id_key(request_id), ()))
-            for call in calls:
-                self._forget(call)
-                self.answer(call.request, None)
-            return calls
+            return self._cancel(list(self._open.get(protocol.id_key(request_id), ())))
+
+    def cancel_all(self) -> list[Call]:
+        """Close all calls without an answer and return them."""
+        with self.lock:
+            return self._cancel(self.calls())
 
     def calls(self) -> list[Call]:
         """All open calls."""
         with self.lock:
             return [call for calls in self._open.values() for call in calls]
+
+    def is_empty(self) -> bool:
+        """Whether no call is open: each is cancelled, or its answer is with the writer."""
+        with self.lock:
+            return not self._open
 
     def hold(self, call: Call) -> None:
         """Remember that a call has a progress to send later. Under the lock."""
@@ -190,8 +211,17 @@ class Book:
     def _forget(self, call: Call) -> None:
         call.open = False
         key = protocol.id_key(call.request.id)
-        rest = [other for other in self._open[key] if other is not call]
-        if rest:
-            self._open[key] = rest
-        else:
+        del self._open[key][call]
+        if not self._open[key]:
             del self._open[key]
+        self._open_bytes -= self._cost(call)
+
+    def _cancel(self, calls: list[Call]) -> list[Call]:
+        for call in calls:
+            self._forget(call)
+            self.answer(call.request, None)
+        return calls
+
+    @staticmethod
+    def _cost(call: Call) -> int:
+        return call.request.size + CALL_BYTES

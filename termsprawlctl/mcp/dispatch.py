@@ -17,6 +17,10 @@ from .workers import Lane
 
 # Gemini CLI adds this argument to every call and sends it on to servers.
 FOREIGN_ARGUMENT = "wait_for_previous"
+# One answer holds all that a batch asks for, in memory and on one line.
+MAX_BATCH = 100
+MAX_SUBSCRIPTIONS = 100  # nothing is ever sent to any of them
+_BOM = b"\xef\xbb\xbf"
 
 
 class Dispatcher:
@@ -32,9 +36,9 @@ class Dispatcher:
         self._info = {"name": provider.name, "version": provider.version}
         self._calls = Lane("call", 1 if provider.ordered else provider.max_running, self._perform)
         self._aside = Lane("aside", 1, self._perform)
-        self._prepared = False
-        self._revision: protocol.Revision | None = None  # of the last initialize
-        self._subscriptions: dict[tuple, Request] = {}
+        self.prepared = False  # or about to be
+        self._revision: protocol.Revision | None = None  # of the last handshake
+        self._subscriptions: list[Request] = []
         self.book = Book(writer.put, rouse)
         either = {"tools/list": self._list_tools, "tools/call": self._call_tool}
         self._legacy = {"initialize": self._initialize, "ping": self._ping, **either}
@@ -47,7 +51,7 @@ class Dispatcher:
             limit = f"Message too large: more than {self._provider.max_line_bytes} bytes on one line"
             self._complain(protocol.INVALID_REQUEST, "Message too large" if original else limit)
             return
-        if not line.strip():
+        if not line.removeprefix(_BOM).strip():
             return
         try:
             message = jsontext.loads(line)
@@ -55,25 +59,33 @@ class Dispatcher:
             self._complain(protocol.PARSE_ERROR, f"Parse error: {reason}")
             return
         if isinstance(message, dict):
-            self._receive(message, None)
+            self._receive(message, None, len(line))
         elif isinstance(message, list) and self._revision is not None and self._revision.batches:
-            self._receive_batch(message)
+            self._receive_batch(message, len(line))
         elif not original or message is None:
             self._complain(protocol.INVALID_REQUEST, "Invalid request: a message is a JSON object")
 
     def end_of_input(self) -> None:
         """The client will send no more: end what only waits for it."""
-        for request in self._subscriptions.values():
+        for request in self._subscriptions:
             self._answer(request, {"_meta": {protocol.SUBSCRIPTION_KEY: request.id}})
         self._subscriptions.clear()
         for call in self.book.calls():
-            if call.greeting:
-                call.cancel()  # it is still answered, but at once
+            call.last_try.set()
 
     def cancel_all(self) -> None:
         """Cancel every call; none of them is answered."""
-        for call in self.book.calls():
-            self._cancel(call.request.id)
+        self._stop(self.book.cancel_all())
+
+    def prepare(self) -> None:
+        """Have the provider load what calls will need, unless it has."""
+        if self.prepared:
+            return
+        self.prepared = True
+        try:
+            self._calls.add(None)
+        except RuntimeError:
+            return  # no thread to be had now; calls will load what they need
 
     # --- frames -------------------------------------------------------------------------
 
@@ -85,14 +97,18 @@ class Dispatcher:
             answer = protocol.error(NO_ID, code, text)
         self.book.send(protocol.encode(answer))
 
-    def _receive_batch(self, messages: list) -> None:
+    def _receive_batch(self, messages: list, size: int) -> None:
+        if len(messages) > MAX_BATCH:
+            text = f"Invalid request: a batch of {len(messages)} messages; send at most {MAX_BATCH} at once"
+            self.book.send(protocol.encode(protocol.error(NO_ID, protocol.INVALID_REQUEST, text)))
+            return
         batch = Batch()
         whole = Request(None, modern=False, token=None, batch=batch)
         if not messages:
             self._refuse_unidentified(None)
         for message in messages:
             if isinstance(message, dict):
-                self._receive(message, batch)
+                self._receive(message, batch, size // len(messages))
             else:
                 self._refuse_unidentified(batch)
         self.book.answer(whole, None)
@@ -104,7 +120,7 @@ class Dispatcher:
         text = "Invalid request: a message is a JSON object, and its id a string or a number"
         self._refuse(request, Refused(protocol.INVALID_REQUEST, text))
 
-    def _receive(self, message: dict, batch: Batch | None) -> None:
+    def _receive(self, message: dict, batch: Batch | None, size: int) -> None:
         """One message: a request is answered or put on a lane, anything else never answered."""
         method, params = message.get("method"), message.get("params")
         if "id" not in message:
@@ -120,7 +136,7 @@ class Dispatcher:
             batch.expect()
         modern = isinstance(method, str) and protocol.is_modern(method, params)
         token = protocol.progress_token(params) if isinstance(params, dict) else None
-        request = Request(message["id"], modern=modern, token=token, batch=batch)
+        request = Request(message["id"], modern=modern, token=token, batch=batch, size=size)
         try:
             self._dispatch(request, method, {} if params is None else params)
         except Exception as fault:  # noqa: BLE001 - answered, and the server goes on
@@ -130,8 +146,12 @@ class Dispatcher:
         """Stop what carries this id, without an answer; anything that does not fit is ignored."""
         if not protocol.is_id(request_id):
             return
-        self._subscriptions.pop(protocol.id_key(request_id), None)
-        for call in self.book.cancel(request_id):
+        key = protocol.id_key(request_id)
+        self._subscriptions = [entry for entry in self._subscriptions if protocol.id_key(entry.id) != key]
+        self._stop(self.book.cancel(request_id))
+
+    def _stop(self, calls: list[Call]) -> None:
+        for call in calls:
             if not (self._calls.remove(call) or self._aside.remove(call)):
                 call.cancel()
 
@@ -152,17 +172,17 @@ class Dispatcher:
     def _initialize(self, request: Request, params: dict) -> None:
         if request.batch is not None:
             raise Refused(protocol.INVALID_REQUEST, "Invalid request: initialize cannot be part of a batch")
-        self._revision = protocol.negotiate(params.get("protocolVersion"))
-        work = partial(self._work_initialize, self._revision.name)
+        work = partial(self._work_initialize, protocol.negotiate(params.get("protocolVersion")))
         if type(self._provider).greet is Provider.greet:
             self._answer(request, work(None))
         else:
-            self._start(self._calls if self._provider.ordered else self._aside, request, work, greeting=True)
+            self._start(self._calls if self._provider.ordered else self._aside, request, work)
 
-    def _work_initialize(self, revision: str, call: Call | None) -> dict:
+    def _work_initialize(self, revision: protocol.Revision, call: Call | None) -> dict:
         if call is not None:
             self._provider.greet(call)
-        result = {"protocolVersion": revision, "capabilities": protocol.CAPABILITIES, "serverInfo": self._info}
+        self._revision = revision  # settled only now: a handshake that fails changes nothing
+        result = {"protocolVersion": revision.name, "capabilities": protocol.CAPABILITIES, "serverInfo": self._info}
         return self._instructed(result)
 
     def _discover(self, request: Request, _params: dict) -> None:
@@ -175,7 +195,10 @@ class Dispatcher:
     def _listen(self, request: Request, _params: dict) -> None:
         if request.batch is not None:
             raise Refused(protocol.INVALID_REQUEST, "Invalid request: a subscription cannot be part of a batch")
-        self._subscriptions[protocol.id_key(request.id)] = request
+        if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
+            text = f"Too many subscriptions: {MAX_SUBSCRIPTIONS} are open; cancel some, or use one for all"
+            raise Refused(protocol.INTERNAL_ERROR, text)
+        self._subscriptions.append(request)
         params = {"_meta": {protocol.SUBSCRIPTION_KEY: request.id}, "notifications": {}}
         self.book.send(protocol.encode(protocol.notification("notifications/subscriptions/acknowledged", params)))
 
@@ -186,9 +209,7 @@ class Dispatcher:
             self._start(self._aside, request, partial(self._work_list, modern=request.modern))
         else:
             self._answer(request, self._work_list(modern=request.modern))
-        if not self._prepared:
-            self._prepared = True
-            self._prepare_calls()
+        self.prepare()
 
     def _work_list(self, _call: Call | None = None, *, modern: bool) -> dict:
         result = {"tools": self._provider.tools()}
@@ -219,8 +240,8 @@ class Dispatcher:
 
     # --- work and answers ---------------------------------------------------------------
 
-    def _start(self, lane: Lane, request: Request, work, *, greeting: bool = False) -> None:
-        call = Call(self.book, request, work, greeting=greeting)
+    def _start(self, lane: Lane, request: Request, work) -> None:
+        call = Call(self.book, request, work)
         self.book.open(call)
         try:
             lane.add(call)
@@ -240,12 +261,6 @@ class Dispatcher:
         except BaseException as fault:  # noqa: BLE001 - a worker has to survive whatever its tool does
             answer = self._encode_fault(call.request, fault)
         self.book.close(call, answer)
-
-    def _prepare_calls(self) -> None:
-        try:
-            self._calls.add(None)
-        except RuntimeError:
-            return  # no thread to be had now; calls will load what they need
 
     def _prepare(self) -> None:
         try:

@@ -37,11 +37,14 @@ class CallFault(ProviderFault):
 class Context:
     """One call as its provider sees it.
 
-    `cancelled` is set when the client cancels, goes away, or the server ends.
+    `cancelled` is set when the client cancels, goes away, or the server ends; `last_try`
+    then, too, and as soon as the client has sent its last: what is under way still goes
+    on and is answered, but nothing is tried again.
     """
 
     def __init__(self, cancelled: threading.Event | None = None) -> None:
         self.cancelled = cancelled or threading.Event()
+        self.last_try = threading.Event()
         self._on_cancel = None
         self._lock = threading.Lock()
 
@@ -66,8 +69,9 @@ class Context:
             self._run_on_cancel()
 
     def cancel(self) -> None:
-        """Set `cancelled` and run the action. For the server, and for tests of a provider."""
+        """Set both events and run the action. For the server, and for tests of a provider."""
         self.cancelled.set()
+        self.last_try.set()
         self._run_on_cancel()
 
     def _run_on_cancel(self) -> None:
@@ -101,8 +105,8 @@ class Provider:
     def greet(self, context: Context) -> None:
         """Called by each `initialize` before it is answered, in turn with the calls; may block.
 
-        Raises ProviderFault to fail it. `context.cancelled` is set when waiting any longer
-        is of no use (the client went away); the answer is sent all the same.
+        Raises ProviderFault to fail it. Who waits for somebody else to come back waits on
+        `context.last_try`: once it is set, waiting any longer is of no use.
         """
 
     def tools(self) -> list[dict]:
@@ -118,10 +122,10 @@ class Provider:
         return next((tool for tool in self.tools() if tool["name"] == name), None)
 
     def prepare(self) -> None:
-        """Called once, in turn with the calls, when the first tools/list has been answered.
+        """Called once, in turn with the calls: behind the first tools/list, or before, when the client is quiet.
 
-        For loading what calls need: the file that this program runs from may be replaced
-        by a newer one while the server lives.
+        For loading whatever is not loaded yet: the file that this program runs from may
+        be replaced by a newer one while the server lives.
         """
 
     def call(self, name: str, arguments: dict, context: Context) -> dict:

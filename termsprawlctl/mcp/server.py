@@ -18,11 +18,16 @@ from .provider import Provider
 # While more than this is unwritten, nothing new is read: the client has to read first.
 MAX_BACKLOG_BYTES = 64 << 20
 BACKLOG_LOOK_S = 0.05
-# At a signal a line that is being written is finished, as long as its reader takes some
-# of it every so often; a reader that takes nothing does not hold up the end.
-STUCK_S = 0.08
-FINISH_LIMIT_S = 2.0
+# At a signal the line that has begun is finished, as long as its reader takes some of it
+# every so often; a reader that takes nothing does not hold up the end.
+STUCK_S = 0.2
+# Children have been ended by then, so nothing else waits; the largest answers that there
+# are, some 8 MiB, get through to a reader that takes 4 KiB every 50 ms.
+FINISH_LIMIT_S = 120.0
 LAST_LOG_S = 0.02
+# Nothing came for so long after the start: time to load what calls will need. A client
+# that is about to ask for the tools asks sooner, and gets them first.
+QUIET_S = 0.05
 END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -46,6 +51,7 @@ class Server:
         self._poll = select.poll()
         self._polling_input = False
         self._signalled = False
+        self._stopped = False  # the calls are, and the provider is closed
         self._ended_at_s: float | None = None  # when the input ended
         self._lines = stdio.Lines(provider.max_line_bytes)
         self._writer = stdio.Writer(out_fd, MAX_BACKLOG_BYTES, self._on_written)
@@ -61,11 +67,18 @@ class Server:
         while not (self._signalled or self._writer.broken or self._is_done()):
             self._poll_input(wanted=self._ended_at_s is None and self._writer.has_room())
             self._step(self._patience_s())
-        self._end()
+            if self._grace_left_s() == 0:
+                self._stop()
+        self._stop()
+        self._writer.finish(STUCK_S, FINISH_LIMIT_S)
+        log.drain(LAST_LOG_S)
         return 0
 
     def _step(self, patience_s: float | None) -> None:
-        for descriptor, _ in self._poll.poll(None if patience_s is None else patience_s * 1000):
+        ready = self._poll.poll(None if patience_s is None else patience_s * 1000)
+        if not ready and self._ended_at_s is None:
+            self._dispatcher.prepare()
+        for descriptor, _ in ready:
             if descriptor == self._wake_read:
                 self._swallow_wake_ups()
             elif descriptor == self._out_fd:
@@ -78,27 +91,30 @@ class Server:
         waits = [self._dispatcher.book.release_due(), self._grace_left_s()]
         if not self._writer.has_room():
             waits.append(BACKLOG_LOOK_S)
+        if self._ended_at_s is None and not self._dispatcher.prepared:
+            waits.append(QUIET_S)
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _grace_left_s(self) -> float | None:
         limit = self._provider.finish_in_flight_s
-        if self._ended_at_s is None or limit is None:
+        if self._ended_at_s is None or limit is None or self._stopped:
             return None
         return max(0.0, self._ended_at_s + limit - time.monotonic())
 
     def _is_done(self) -> bool:
-        if self._ended_at_s is None:
-            return False
-        return self._grace_left_s() == 0 or not (self._dispatcher.book.calls() or self._writer.backlog)
+        # In this order: a call is closed when its answer is in the backlog.
+        return self._ended_at_s is not None and self._dispatcher.book.is_empty() and not self._writer.backlog
 
-    def _end(self) -> None:
+    def _stop(self) -> None:
+        """Cancel all calls and close the provider, once. Answers that are there already stay to be written."""
+        if self._stopped:
+            return
+        self._stopped = True
         self._dispatcher.cancel_all()
         try:
             self._provider.close()
         except Exception as fault:  # noqa: BLE001 - the end comes all the same
             log.log(f"closing failed: {type(fault).__name__} {log.where(fault)}")
-        self._writer.finish(STUCK_S, FINISH_LIMIT_S)
-        log.drain(LAST_LOG_S)
 
     def _poll_input(self, *, wanted: bool) -> None:
         if wanted and not self._polling_input:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import select
+import stat
 import sys
 import threading
+import time
 from collections import deque
 
 from . import log
 
 READ_BYTES = 65536
-# What fits into a pipe goes out in one write. A longer message goes in slices, so that
-# the end of the process can see whether its reader still takes any.
-WHOLE_BYTES = 65536
-SLICE_BYTES = 16384
 
 
 class TooLong:
@@ -94,14 +92,21 @@ class Writer:
     So nothing else ever waits for a slow reader. `room_bytes` is how much may be unwritten
     before there is no room for more work. `news()` is called, in that thread, when
     everything is written and when the reader is gone.
+
+    No single write blocks: it is always known how far a message has got and whether its
+    reader goes on taking, which is what finish() is about.
     """
 
     def __init__(self, descriptor: int, room_bytes: int, news) -> None:
-        self._descriptor = descriptor
+        self._descriptor, self._piece_bytes = _never_blocking(descriptor)
+        self._room = select.poll()
+        self._room.register(self._descriptor, select.POLLOUT)
         self._room_bytes = room_bytes
         self._news = news
         self._changed = threading.Condition()
         self._queue: deque = deque()
+        self._begun = False  # the reader has a part of a message, and waits for its rest
+        self._ending = False
         self._taken_bytes = 0
         self.backlog = 0  # bytes that are not written yet
         self.broken = False
@@ -110,7 +115,7 @@ class Writer:
     def put(self, message: bytes) -> None:
         """Take one message, its line end included; never blocks."""
         with self._changed:
-            if not self.broken:
+            if not (self.broken or self._ending):
                 self._queue.append(message)
                 self.backlog += len(message)
                 self._changed.notify_all()
@@ -134,19 +139,25 @@ class Writer:
             self._changed.notify_all()
 
     def finish(self, stuck_s: float, limit_s: float) -> bool:
-        """Wait until all is written, while the reader keeps taking: a line must not end half.
+        """Write no message any more, but the rest of the one that has begun: no line may end half.
 
-        Gives up after `limit_s` seconds, and when nothing was taken for `stuck_s`.
-        Returns whether all was written.
+        Waits for that as long as its reader takes some of it every `stuck_s` seconds, at
+        most `limit_s` in all. Returns whether no half message is left behind.
         """
+        end_s = time.monotonic() + limit_s
         with self._changed:
-            for _ in range(max(1, int(limit_s / stuck_s))):
-                before = self._taken_bytes
-                if self._changed.wait_for(lambda: self.broken or not self.backlog, stuck_s):
+            self._ending = True
+            self._queue.clear()
+            while self._begun and not self.broken and time.monotonic() < end_s:
+                before = self._progress()
+                ended = self._changed.wait_for(lambda: self.broken or not self._begun, stuck_s)
+                if not ended and self._progress() == before:
                     break
-                if self._taken_bytes == before:
-                    break
-            return not self.backlog
+            return not self._begun
+
+    def _progress(self) -> tuple:
+        """Something that changes whenever the reader takes more."""
+        return self._taken_bytes, _untaken(self._descriptor)
 
     def _write_for_ever(self) -> None:
         while True:
@@ -158,6 +169,7 @@ class Writer:
             except OSError:
                 self.give_up()
             with self._changed:
+                self._begun = False
                 if not self.broken:
                     self.backlog -= len(message)
                 self._changed.notify_all()
@@ -168,13 +180,47 @@ class Writer:
 
     def _write(self, message: bytes) -> None:
         view = memoryview(message)
-        size = WHOLE_BYTES if len(view) <= WHOLE_BYTES else SLICE_BYTES
         while view:
+            self._room.poll()
+            if not (self._begun or self._begin()):
+                return
             try:
-                written = os.write(self._descriptor, view[:size])
+                written = os.write(self._descriptor, view[: self._piece_bytes])
             except BlockingIOError:
-                # Whoever started us may have made the pipe non-blocking for itself.
-                select.select([], [self._descriptor], [])
                 continue
             view = view[written:]
             self._taken_bytes += written
+
+    def _begin(self) -> bool:
+        with self._changed:
+            self._begun = not self._ending
+            return self._begun
+
+
+def _never_blocking(descriptor: int) -> tuple[int, int]:
+    """A descriptor for the same output, and how much a write may carry that must not block.
+
+    A pipe is opened anew, to be non-blocking for us alone: whoever else has it keeps it
+    as it is. Where that is not possible, small pieces fit once poll() has seen room.
+    """
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        try:
+            return os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK), sys.maxsize
+        except OSError:
+            pass  # no /proc, or somebody else's pipe
+    return descriptor, select.PIPE_BUF if os.get_blocking(descriptor) else sys.maxsize
+
+
+def _untaken(descriptor: int) -> int:
+    """How much of what was written its reader has yet to take; 0 where nobody knows.
+
+    A socket tells. It reports room only when much of it is free, so a slow reader would
+    be taken for one that does nothing.
+    """
+    import fcntl
+    import termios
+
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0

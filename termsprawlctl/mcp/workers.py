@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import OrderedDict
 
 
 class Lane:
@@ -14,26 +14,26 @@ class Lane:
         self._limit = limit
         self._run = run
         self._changed = threading.Condition()
-        self._queue: deque = deque()
+        # Jobs in order of arrival; unlike a deque, it finds any of them at once.
+        self._queue: OrderedDict = OrderedDict()
         self._threads = 0
         self._idle = 0
 
     def add(self, job) -> None:
-        """Queue a job; never blocks. Raises RuntimeError when there is no thread for it and none can be had."""
+        """Queue a job, hashable and not queued yet; never blocks.
+
+        Raises RuntimeError when there is no thread for it and none can be had.
+        """
         with self._changed:
             if len(self._queue) >= self._idle and self._threads < self._limit:
                 self._start_thread()
-            self._queue.append(job)
+            self._queue[job] = None
             self._changed.notify()
 
     def remove(self, job) -> bool:
         """Take a job back; False when it has been started (or was never added)."""
         with self._changed:
-            try:
-                self._queue.remove(job)
-            except ValueError:
-                return False
-            return True
+            return self._queue.pop(job, self) is None
 
     def _start_thread(self) -> None:
         name = f"{self._name}-{self._threads + 1}"
@@ -51,5 +51,5 @@ class Lane:
                 self._idle += 1
                 self._changed.wait_for(lambda: self._queue)
                 self._idle -= 1
-                job = self._queue.popleft()
+                job, _ = self._queue.popitem(last=False)
             self._run(job)

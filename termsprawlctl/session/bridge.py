@@ -46,6 +46,7 @@ class Bridge(Provider):
         self._wait_s = wait_s
         self._overview: str | None = None
         self._offered: frozenset | None = None  # names of operations; None while nobody has told
+        self._told_at_s = 0.0
         if operations.EXTENSIONS:
             self.list_ttl_ms = CHANGING_LIST_TTL_MS
             self.list_scope = "private"
@@ -56,8 +57,8 @@ class Bridge(Provider):
         return self._overview
 
     def prepare(self) -> None:
-        _transport()
         self.instructions()
+        _transport()
 
     def greet(self, context: Context) -> None:
         end_s = time.monotonic() + self._wait_s
@@ -67,11 +68,13 @@ class Bridge(Provider):
                 self._learn(result)
                 return
             # Only an app that is away may come back; its "no" is final.
-            if not _is_unavailable(result) or time.monotonic() >= end_s or context.cancelled.wait(RETRY_S):
+            if not _is_unavailable(result) or time.monotonic() >= end_s or context.last_try.wait(RETRY_S):
                 raise ProviderFault(result["error"])
 
     def tools_block(self) -> bool:
-        return bool(operations.EXTENSIONS) and self._offered is None
+        # Whoever caches the list asks again after this time, and then wants to hear the news.
+        is_old = (time.monotonic() - self._told_at_s) * 1000 >= CHANGING_LIST_TTL_MS
+        return bool(operations.EXTENSIONS) and (self._offered is None or is_old)
 
     def tools(self) -> list[dict]:
         if self.tools_block():
@@ -109,6 +112,7 @@ class Bridge(Provider):
             names = value.get("operations") if isinstance(value, dict) else None
             known = names if isinstance(names, list) else ()
             self._offered = frozenset(name for name in known if isinstance(name, str))
+            self._told_at_s = time.monotonic()
 
 
 def _transport():
