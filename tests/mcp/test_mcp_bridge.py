@@ -7,11 +7,13 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from support.mcp_app import StandInApp
-from support.mcp_client import McpServer
+from support.mcp_client import PATIENCE_S, McpServer
 from support.session_files import TOKEN
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -118,6 +120,10 @@ def test_every_tool_can_be_read_by_every_client(bridge):
             assert isinstance(definition["type"], str)
             assert definition["description"]
             assert "const" not in definition
+            if definition["type"] == "array":
+                # Codex strips what is not in words.
+                for limit in (definition["minItems"], definition["maxItems"], definition["items"]["maxLength"]):
+                    assert re.search(rf"\b{limit}\b", definition["description"]), definition
 
 
 def test_a_call_is_passed_through_by_name_and_its_whole_result_comes_back(bridge, app):
@@ -271,6 +277,23 @@ def test_waiting_for_the_app_ends_with_the_clients_input(ctl, app, hermetic_env)
         assert server.exit_status() == 0
 
 
+@pytest.mark.parametrize("wait", ["0", "60"])
+def test_a_handshake_under_way_is_finished_when_the_clients_input_ends(ctl, app, hermetic_env, wait):
+    gate = app.hold("session_info")
+    with McpServer([ctl, "mcp", "--wait", wait, "--session", app.session], hermetic_env) as server:
+        first, second = server.ask("initialize"), server.ask("initialize")
+        app.wait_for("session_info")
+        server.close()
+        # The server knows of the end by now, or will; neither may make a difference.
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.process.wait(0.2)
+        gate.set()
+        answers = server.rest()
+        assert [(answer["id"], "result" in answer) for answer in answers] == [(first, True), (second, True)]
+        assert app.hung_up == []
+        assert server.exit_status() == 0
+
+
 @pytest.mark.parametrize("words", [["--wait", "-1"], ["--wait", "x"], ["--wait", "nan"], ["--wait", "inf"], ["--wait"]])
 def test_a_wait_that_is_no_time_is_a_usage_error(ctl, hermetic_env, words):
     done = subprocess.run([ctl, "mcp", *words], env=hermetic_env, capture_output=True, check=False)
@@ -311,17 +334,38 @@ def test_an_answer_that_is_no_tool_result_is_an_error_of_the_call(bridge, app):
     assert "not a tool result" in result_of(answer)["error"]
 
 
-def test_a_session_survives_the_replacement_of_the_file_that_it_runs_from(ctl, app, hermetic_env, tmp_path):
+@pytest.mark.parametrize("first", ["ping", "server/discover", "tools/list", "initialize", "tools/call", "guides"])
+def test_a_session_survives_the_replacement_of_the_file_that_it_runs_from(ctl, app, hermetic_env, tmp_path, first):
     copy = tmp_path / "termsprawlctl"
     shutil.copy(ctl, copy)
     with McpServer([copy, "mcp", "--session", app.session], hermetic_env) as server:
-        assert server.modern("tools/list")["result"]
-        assert result_of(call(server, "before"))["ok"]
+        # Whatever has been asked by then, and at the very moment of its answer.
+        if first in ("server/discover", "tools/list"):
+            assert server.modern(first)["result"]
+        elif first == "tools/call":
+            assert result_of(call(server, "before"))["ok"]
+        else:
+            assert "result" in server.request("ping" if first == "guides" else first)
         newer = tmp_path / "newer"
         newer.write_bytes(b"#!/bin/sh\n" + bytes(copy.stat().st_size // 2))
         newer.rename(copy)
-        assert result_of(call(server, "canvas_list"))["ok"]
+        if first == "guides":
+            assert server.modern("server/discover")["result"]["instructions"]
         assert "result" in server.initialize()
+        assert result_of(call(server, "canvas_list"))["ok"]
+        assert server.request("tools/list")["result"]["tools"]
+        assert server.log() == ""
+
+
+def test_what_calls_need_is_loaded_as_soon_as_the_client_is_quiet(ctl, app, hermetic_env):
+    words = [sys.executable, "-ISB", "-X", "importtime", ctl, "mcp", "--session", app.session]
+    with McpServer(words, hermetic_env) as server:
+        end_s = time.monotonic() + PATIENCE_S
+        while "termsprawlctl.session.transport" not in server.log():
+            assert time.monotonic() < end_s
+            time.sleep(0.01)
+        # Loading is all: nobody was asked anything.
+        assert app.requests == []
 
 
 def test_a_session_outlives_a_restart_of_the_embedded_host(ctl, host, hermetic_env):

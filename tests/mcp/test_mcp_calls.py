@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.mcp_app import StandInApp
 from support.mcp_client import META, McpServer, toy
 
 
@@ -225,3 +226,49 @@ def test_unknown_tools_and_odd_arguments_reach_a_provider_that_wants_them(ctl, h
 
 def test_meta_of_a_modern_call_never_reaches_the_tool(ordered):
     assert text(ordered.modern("tools/call", name="echo", arguments={"a": 1}, _meta=META)) == '{"a":1}'
+
+
+def test_calls_without_end_behind_a_slow_one_are_refused_and_not_kept(ordered):
+    blocked = ordered.block("slow")
+    before = ordered.peak_memory_kib()
+    count = 400
+    ids = [ordered.call("big", bytes=0, letter="x" * 250_000) for _ in range(count)]
+    assert ordered.ask("ping", request_id="end")
+    refused = []
+    while (answer := ordered.read())["id"] != "end":
+        assert answer["error"]["code"] == -32603
+        assert "send it again when some of them have been answered" in answer["error"]["message"]
+        refused.append(answer["id"])
+    # 16 MiB of them may wait; what was sent is 100 MB.
+    assert ids[len(ids) - len(refused) :] == refused
+    assert 40 < count - len(refused) < 80
+    assert ordered.peak_memory_kib() - before < 40 << 10
+    # Cancelling makes room, and so does carrying out.
+    waiting = ids[: count - len(refused)]
+    ordered.cancel(waiting[0])
+    again = ordered.call("big", letter="x" * 250_000)
+    assert ordered.is_silent()
+    ordered.cancel(blocked)
+    assert [ordered.read()["id"] for _ in waiting] == [*waiting[1:], again]
+    assert text(ordered.answer_to(ordered.call("echo"))) == "{}"
+
+
+def test_a_call_as_large_as_a_line_may_be_is_taken_when_nothing_else_is_open(ctl, hermetic_env):
+    with McpServer(toy(ctl, f"max_line_bytes={20 << 20}"), hermetic_env) as server:
+        assert text(server.answer_to(server.call("big", letter="x" * (17 << 20)))) == ""
+
+
+def test_handshakes_and_lists_that_wait_are_bounded_as_well(ctl, hermetic_env, tmp_path):
+    with StandInApp(tmp_path) as app, McpServer([ctl, "mcp", "--session", app.session], hermetic_env) as server:
+        gate = app.hold("session_info")
+        count = 10_000
+        server.send(*({"jsonrpc": "2.0", "id": 1, "method": "initialize"} for _ in range(count)))
+        server.ask("ping", request_id="end")
+        refused = 0
+        while (answer := server.read())["id"] != "end":
+            assert answer["error"]["code"] == -32603
+            refused += 1
+        assert 0 < refused < count
+        server.cancel(1)
+        gate.set()
+        assert "result" in server.initialize()

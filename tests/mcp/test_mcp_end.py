@@ -9,12 +9,21 @@ import select
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 from support.mcp_client import META, PATIENCE_S, McpServer, toy
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 EIGHT_MIB = 8 << 20
+
+
+def wait_until(holds) -> None:
+    """Poll a condition, with a deadline."""
+    end_s = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -163,6 +172,89 @@ def test_a_signal_in_the_middle_of_a_line_lets_a_reader_have_its_end(server, pie
     (answer,) = [json.loads(line) for line in data.splitlines()]
     assert answer["id"] == wanted
     assert len(answer["result"]["content"][0]["text"]) == EIGHT_MIB
+    assert server.exit_status() == 0
+
+
+def answers_in(data: bytes) -> list[dict]:
+    """The messages; fails on a half one."""
+    assert data == b"" or data.endswith(b"}\n"), data[-100:]
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def output(kind: str) -> tuple[int, int]:
+    """(our end, the server's end) of an output of this kind, as descriptors."""
+    if kind == "pipe":
+        return os.pipe()
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(kind == "socket")
+    return ours.detach(), theirs.detach()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "non-blocking socket"])
+@pytest.mark.parametrize(
+    ("size", "piece", "pause_s"), [(60_000, 4096, 0.03), (60_000, 16_384, 0.05), (400_000, 4096, 0)]
+)
+def test_a_signal_leaves_no_half_line_to_a_reader_however_slow(ctl, env, kind, size, piece, pause_s):
+    count = 10
+    ours, theirs = output(kind)
+    with open(ours, "rb"), McpServer(toy(ctl), env, stdout=theirs) as server:
+        os.close(theirs)
+        ids = [server.call("big", bytes=size) for _ in range(count)]
+        pieces = [os.read(ours, piece)]
+        server.signal()
+        while pieces[-1]:
+            time.sleep(pause_s)  # what this reader is: slow
+            pieces.append(os.read(ours, piece))
+            if server.process.poll() is not None:
+                pause_s = 0
+        answers = answers_in(b"".join(pieces))
+        assert [answer["id"] for answer in answers] == ids[: len(answers)]
+        # Only what had begun: the rest of the backlog is not waited for.
+        assert len(answers) < count
+        assert server.exit_status() == 0
+
+
+def test_answers_that_have_not_begun_hold_no_end_up(server):
+    # The first fills the pipe and is read by nobody; the rest of them waits behind it.
+    server.call("big", bytes=65_000)
+    for _ in range(20):
+        server.call("big", bytes=EIGHT_MIB // 8)
+    assert select.select([server.process.stdout], [], [], PATIENCE_S)[0]
+    server.signal()
+    assert server.exit_status() == 0
+
+
+def test_complete_answers_are_written_although_the_time_for_finishing_is_up(ctl, env, closed_file):
+    with McpServer(toy(ctl, "finish_in_flight_s=0.05", "ordered=false", "max_running=2"), env) as server:
+        server.block()
+        ids = [server.call("big", bytes=1 << 20) for _ in range(4)]
+        server.call("flood", bytes=2000)  # behind them on the one lane that is free
+        wait_until(lambda: "l" in server.log())
+        server.close()
+        # The reader is slow: calls have been ended and the provider is closed before it reads.
+        wait_until(closed_file.exists)
+        assert [answer["id"] for answer in server.rest()][:4] == ids
+        assert server.exit_status() == 0
+
+
+def test_a_signal_ends_the_writing_of_complete_answers(ctl, env, closed_file):
+    with McpServer(toy(ctl, "finish_in_flight_s=0.05", "ordered=false"), env) as server:
+        server.call("big", bytes=EIGHT_MIB)
+        assert select.select([server.process.stdout], [], [], PATIENCE_S)[0]
+        server.close()
+        wait_until(closed_file.exists)
+        server.signal()
+        assert server.exit_status() == 0
+
+
+@pytest.mark.parametrize("same_id", [False, True], ids=["new ids", "one id for all"])
+def test_a_signal_ends_it_with_very_many_queued_calls(server, same_id):
+    server.block(request_id="first")
+    call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "echo"}}
+    server.send(*({**call, "id": 7 if same_id else number} for number in range(5000)))
+    assert server.is_silent()
+    server.signal()
+    assert server.rest() == []
     assert server.exit_status() == 0
 
 

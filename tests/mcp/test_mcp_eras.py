@@ -160,7 +160,7 @@ def test_a_subscription_is_acknowledged_then_silent_until_it_is_cancelled(server
 
 
 def test_subscriptions_end_with_their_results_at_the_end_of_the_input(server):
-    for request_id in ("a", 0):
+    for request_id in ("a", 0, 0):  # an id may be in use twice
         server.ask("subscriptions/listen", {"_meta": META}, request_id=request_id)
         assert server.read()["params"]["_meta"] == {f"{PREFIX}subscriptionId": request_id}
     server.close()
@@ -170,6 +170,20 @@ def test_subscriptions_end_with_their_results_at_the_end_of_the_input(server):
             "id": request_id,
             "result": {"resultType": "complete", "_meta": {f"{PREFIX}subscriptionId": request_id, **SERVER_INFO}},
         }
-        for request_id in ("a", 0)
+        for request_id in ("a", 0, 0)
     ]
     assert server.exit_status() == 0
+
+
+def test_subscriptions_without_end_are_refused(server):
+    params = {"_meta": META}
+    server.send(
+        *({"jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": params} for _ in range(101)),
+    )
+    for _ in range(100):
+        assert server.read()["method"] == "notifications/subscriptions/acknowledged"
+    assert server.read()["error"]["code"] == -32603
+    server.cancel(5)
+    assert server.is_silent()
+    server.ask("subscriptions/listen", params)
+    assert server.read()["method"] == "notifications/subscriptions/acknowledged"

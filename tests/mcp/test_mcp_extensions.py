@@ -6,6 +6,7 @@ import pytest
 from support.mcp_app import StandInApp
 
 from termsprawlctl.mcp.provider import Context, ProviderFault
+from termsprawlctl.session import bridge as bridge_module
 from termsprawlctl.session import operations
 from termsprawlctl.session.bridge import Bridge
 
@@ -77,6 +78,24 @@ def test_another_handshake_tells_anew(app, extensions):
         assert listed(bridge) == offered
 
 
+def test_a_list_that_got_old_is_learned_anew_and_kept_while_the_app_does_not_answer(app, extensions, monkeypatch):
+    offer(app, *extensions)
+    bridge = Bridge(app.session)
+    bridge.greet(Context())
+    offer(app, "another")
+    assert listed(bridge) == extensions
+    monkeypatch.setattr(bridge_module, "CHANGING_LIST_TTL_MS", 0)
+    assert bridge.tools_block()
+    assert listed(bridge) == ["another"]
+    app.replies["session_info"] = {"ok": False, "error": "busy"}
+    assert listed(bridge) == ["another"]
+    app.stop()
+    assert listed(bridge) == ["another"]
+    app.start()
+    offer(app)
+    assert listed(bridge) == []
+
+
 @pytest.mark.parametrize("value", [None, [], {}, {"operations": None}, {"operations": "one_more"}, {"operations": [1]}])
 def test_an_app_that_does_not_name_its_operations_offers_no_extensions(app, extensions, value):
     app.replies["session_info"] = {"ok": True, "value": value}
@@ -105,6 +124,17 @@ def test_a_handshake_that_is_cancelled_while_it_waits_gives_up(app):
     context.cancel()
     with pytest.raises(ProviderFault, match="Tool connection unavailable"):
         Bridge(app.session, wait_s=600).greet(context)
+
+
+def test_a_handshake_that_waits_ends_when_its_client_has_sent_its_last(app):
+    app.stop()
+    context = Context()
+    context.last_try.set()
+    with pytest.raises(ProviderFault, match="Tool connection unavailable"):
+        Bridge(app.session, wait_s=600).greet(context)
+    app.start()
+    # It is a last try, but a try.
+    Bridge(app.session, wait_s=600).greet(context)
 
 
 def test_an_action_on_cancel_runs_once_whenever_it_is_set():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.mcp_app import StandInApp
 from support.mcp_client import McpServer, toy
 
 SESSION_CAP = 262_144
@@ -134,6 +135,16 @@ def test_crlf_blank_lines_and_a_byte_order_mark_are_accepted(server):
     server.send_bytes(b"\xef\xbb\xbf" + ping(1) + b"\r\n\n\r\n  \t\n" + ping(2) + b"\n")
     assert [server.read(), server.read()] == [pong(1), pong(2)]
     assert server.is_silent()
+
+
+@pytest.mark.parametrize("line", [b"\xef\xbb\xbf", b"\xef\xbb\xbf\r", b"\xef\xbb\xbf \t"])
+def test_a_line_of_a_byte_order_mark_alone_is_blank(bridge, server, line):
+    for running in (bridge, server):
+        running.send_bytes(line + b"\n")
+        assert running.is_silent()
+    server.send_bytes(line)
+    server.close()
+    assert server.rest() == []
 
 
 def test_null_params_and_null_arguments_count_as_left_out(server):
@@ -312,10 +323,33 @@ def test_arrays_are_batches_once_2025_03_26_is_negotiated(server, bridge):
     assert server.read()["error"]["code"] == -32600
 
 
-def test_the_bridge_takes_batches_too_once_negotiated(bridge):
-    assert "error" in bridge.initialize("2025-03-26")  # no app, but the revision is settled
-    bridge.send([{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}])
-    assert bridge.read() == [pong(1), pong(2)]
+def test_a_handshake_that_fails_negotiates_nothing(ctl, hermetic_env, bridge, tmp_path):
+    batch = [{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}]
+    assert "error" in bridge.initialize("2025-03-26")  # no app
+    bridge.send(batch)
+    assert bridge.is_silent()
+    with StandInApp(tmp_path) as app, McpServer([ctl, "mcp", "--session", app.session], hermetic_env) as server:
+        assert "result" in server.initialize("2025-03-26")
+        server.send(batch)
+        assert server.read() == [pong(1), pong(2)]
+        app.stop()
+        # What was negotiated before stays.
+        assert "error" in server.initialize("2025-11-25")
+        server.send(batch)
+        assert server.read() == [pong(1), pong(2)]
+
+
+def test_a_batch_of_too_many_messages_is_refused_whole(server):
+    server.initialize("2025-03-26")
+    for count in (100, 101):
+        server.send([{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(count)])
+        answer = server.read()
+        if count == 100:
+            assert answer == [pong(number) for number in range(count)]
+    assert "id" not in answer
+    assert answer["error"]["code"] == -32600
+    assert "at most 100" in answer["error"]["message"]
+    assert server.is_silent()
 
 
 def test_a_cancelled_member_is_missing_from_the_answer_to_its_batch(server):

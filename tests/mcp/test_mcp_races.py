@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.mcp_client import McpServer, toy
 
-from termsprawlctl.mcp import protocol, stdio
+from termsprawlctl.mcp import calls, protocol, stdio
 from termsprawlctl.mcp.calls import Book, Call, Request
 from termsprawlctl.mcp.workers import Lane
 
@@ -92,6 +92,38 @@ def test_cancelling_and_answering_at_the_same_moment_has_one_outcome():
             assert said[-1] == b"answer\n"
         assert not book.calls()
     assert all(outcomes.values()), outcomes
+
+
+@pytest.mark.parametrize("same_id", [False, True], ids=["new ids", "one id for all"])
+@pytest.mark.parametrize("way", ["closed", "cancelled", "all cancelled"])
+def test_open_calls_cost_the_same_however_many_there_are(monkeypatch, same_id, way):
+    monkeypatch.setattr(calls, "MAX_OPEN_BYTES", 1 << 40)
+    count = 20_000
+    said: list[bytes] = []
+    book = Book(said.append, lambda: None)
+    lane = Lane("l", 1, lambda job: None)
+    monkeypatch.setattr(lane, "_start_thread", lambda: None)
+    requests = [Request(1 if same_id else number, modern=False, token=None, batch=None) for number in range(count)]
+    opened = [Call(book, request, None) for request in requests]
+    before_s = time.thread_time()
+    for call in opened:
+        book.open(call)
+        lane.add(call)
+    ended = []
+    if way == "all cancelled":
+        ended = book.cancel_all()
+    for call in reversed(opened):
+        if way == "closed":
+            book.close(call, b"answer")
+            ended.append(call)
+        else:
+            ended += book.cancel(call.request.id)
+    assert all(lane.remove(call) for call in reversed(ended))
+    # Processor time: a tenth of a second, and many seconds where each looks through all the others.
+    assert time.thread_time() - before_s < 2
+    assert len(ended) == count
+    assert book.is_empty()
+    assert len(said) == (count if way == "closed" else 0)
 
 
 def test_messages_of_many_threads_are_never_mixed(ctl, hermetic_env):
