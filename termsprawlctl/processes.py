@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
+import signal
 import subprocess
+import time
 
 from .errors import CtlError
 
+_LOOK_S = 0.02  # how often a child is asked whether it has ended
+_READ_BYTES = 64 << 10  # what a pipe holds
 _PS_TIMEOUT_S = 5.0  # it only reads the process table
 
 
@@ -38,6 +44,58 @@ def run(
     except OSError as error:
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
     return Completed(done.returncode, done.stdout, done.stderr)
+
+
+def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
+    """What a child prints on both outputs until it ends or the time is up, at most some max_bytes.
+
+    Nothing of it goes on: it has a process group of its own, which is killed then. What
+    it leaves running in the background is not waited for. Raises CtlError when it
+    cannot be started.
+    """
+    try:
+        child = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
+    said = bytearray()
+    end_s = time.monotonic() + timeout_s
+    with child:
+        try:
+            os.set_blocking(child.stdout.fileno(), False)
+            has_ended = False
+            while not has_ended and len(said) < max_bytes:
+                # Asked before reading, so that its last words are read; a process in the
+                # background may keep the pipe open.
+                has_ended = child.poll() is not None
+                is_closed = _read_available(child.stdout, said, max_bytes)
+                left_s = end_s - time.monotonic()
+                if is_closed or left_s <= 0:
+                    break
+                if not has_ended:
+                    select.select([child.stdout], [], [], min(left_s, _LOOK_S))
+        finally:
+            with contextlib.suppress(OSError):
+                os.killpg(child.pid, signal.SIGKILL)
+    return bytes(said)
+
+
+def _read_available(pipe, data: bytearray, max_bytes: int) -> bool:
+    """Add what there is to read; whether the pipe has ended."""
+    while len(data) < max_bytes:
+        chunk = pipe.read(_READ_BYTES)
+        if chunk is None:
+            return False
+        if not chunk:
+            return True
+        data += chunk
+    return False
 
 
 def spawn_detached(argv: list[str], *, environment=None, cwd: str | None = None, **streams) -> subprocess.Popen:

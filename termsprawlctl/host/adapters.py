@@ -11,9 +11,10 @@ import shutil
 from collections import namedtuple
 
 from ..errors import CtlError
-from ..processes import run
+from ..processes import said_by
 
 PROBE_TIMEOUT_S = 3.0
+MAX_HELP_BYTES = 1 << 20  # of a program that never stops talking
 # Names under which one and the same kind of program is found.
 PROMPT_AGENTS = ("gemini", "antigravity", "agy")
 MCP_SERVER = "termsprawl"
@@ -25,12 +26,12 @@ Launch = namedtuple("Launch", "adapter argv environment files status")
 
 
 def probe(executable: str) -> str:
-    """What the program says of itself; "" when it says nothing in time."""
+    """What the program says of itself, in time; "" when that is nothing. No process of it goes on."""
     try:
-        done = run([executable, "--help"], timeout_s=PROBE_TIMEOUT_S)
+        said = said_by([executable, "--help"], timeout_s=PROBE_TIMEOUT_S, max_bytes=MAX_HELP_BYTES)
     except CtlError:
         return ""
-    return (done.stdout + done.stderr).decode("utf-8", "replace")
+    return said.decode("utf-8", "replace")
 
 
 def find(agent: str, custom: list[str] | None, which=shutil.which) -> list[str]:

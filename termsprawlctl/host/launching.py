@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from ..files import private_directory, write_atomically
 from ..layout import DataPaths
 from ..session import guides
+
+# tmux takes a command of 16 KiB: the rest of it may have a folder's path of 4 KiB.
+MAX_WORDS_BYTES = 8 << 10
+MAX_VALUE_BYTES = 1 << 10
 
 
 def skill(topic: str, summary: str) -> str:
@@ -33,3 +38,20 @@ def environment(paths: DataPaths, program: str, node_id: str, project: str) -> d
         "TERMSPRAWL_NODE_ID": node_id,
         "TERMSPRAWL_PROJECT_ID": project,
     }
+
+
+def fit_into_command(folder: str, environment: dict[str, str], argv: list[str]) -> tuple[dict[str, str], list[str]]:
+    """(environment, argv) that tmux can take in one command.
+
+    Where they are too large for that (a PATH of many KB, a guide as an argument), what is
+    large comes from a private script in the node's launch folder, which then becomes the
+    program. Raises OSError.
+    """
+    words = [*argv, *(f"-e{name}={value}" for name, value in environment.items())]
+    if sum(len(os.fsencode(word)) + 1 for word in words) <= MAX_WORDS_BYTES:
+        return environment, argv
+    small = {name: value for name, value in environment.items() if len(os.fsencode(value)) <= MAX_VALUE_BYTES}
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items() if name not in small]
+    script = os.path.join(folder, "start.sh")
+    write_atomically(script, os.fsencode("\n".join([*lines, f"exec {shlex.join(argv)}", ""])))
+    return small, ["/bin/sh", script]

@@ -13,10 +13,20 @@ class ExpiredError(Exception):
 
 
 class Later:
-    """The answer of an operation whose rest may take long and needs no turn: `finish()` returns the value."""
+    """The answer of an operation whose rest may take long and needs no turn: `finish()` returns the value.
+
+    Or it returns InTurn, where only a part of it takes long.
+    """
 
     def __init__(self, finish) -> None:
         self.finish = finish
+
+
+class InTurn:
+    """What is left to do of an operation needs the project's turn again: `run()` returns the value."""
+
+    def __init__(self, run) -> None:
+        self.run = run
 
 
 class Turns:

@@ -18,10 +18,11 @@ from http.server import BaseHTTPRequestHandler
 from .. import jsontext
 from ..deadline import Deadline, DeadlineReader
 from ..errors import CtlError
+from ..files import Explained
 from ..session.operations import EXTENSIONS, OPERATIONS, InvalidCall, validate
 from . import operations
 from .events import note_call
-from .ordering import ExpiredError, Later
+from .ordering import ExpiredError, InTurn, Later
 
 MAX_BODY_BYTES = 128 << 10
 # From the first byte to the last of a request; a call is one small local write.
@@ -194,12 +195,20 @@ class Handler(BaseHTTPRequestHandler):
     def _perform(host, token: str, session, request: dict) -> object:
         args = request.get("args")
         operation = validate(request.get("operation"), args, {**OPERATIONS, **EXTENSIONS})
-        with host.turns.turn(session.project_id):
-            if host.sessions.find(token) is None:
-                raise Refused(401, REVOKED)
-            value = operations.run(host, session, operation.name, args)
-        # A long wait must not hold up the project's other operations.
-        return value.finish() if isinstance(value, Later) else value
+
+        def in_turn(action) -> object:
+            with host.turns.turn(session.project_id):
+                if host.sessions.find(token) is None:
+                    raise Refused(401, REVOKED)
+                return action()
+
+        # A full disk or a directory that is gone is the user's to mend, not a fault of the host.
+        with Explained(f"{operation.name} failed"):
+            value = in_turn(lambda: operations.run(host, session, operation.name, args))
+            # What takes long must not hold up the project's other operations.
+            if isinstance(value, Later):
+                value = value.finish()
+            return in_turn(value.run) if isinstance(value, InTurn) else value
 
     def _check_head(self) -> int:
         """The length of the body, once the head is one that is served."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
 from termsprawlctl.errors import CtlError
-from termsprawlctl.host import adapters
+from termsprawlctl.host import adapters, launching
 
 BRIDGE = ["/opt/py thon", "-ISB", '/opt/"ctl"', "mcp", "--session", "/data/s.json"]
 CLAUDE_HELP = "  --append-system-prompt <prompt>\n  --mcp-config <configs...>\n"
@@ -88,9 +92,76 @@ def test_an_agent_that_is_not_installed_is_named():
     assert adapters.find("custom", ["mine", "-x"], which=lambda name: f"/bin/{name}") == ["/bin/mine", "-x"]
 
 
-def test_a_program_that_hangs_at_help_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(adapters, "PROBE_TIMEOUT_S", 0.2)
-    program = tmp_path / "agent"
-    program.write_text("#!/bin/sh\nexec sleep 600\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    assert adapters.probe(str(program)) == ""
+@pytest.fixture
+def program(tmp_path):
+    """Makes an executable of a shell script's text."""
+
+    def make(script: str) -> str:
+        path = tmp_path / "agent"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+def processes_with(word: str) -> list[str]:
+    listing = subprocess.run(["ps", "-A", "-o", "stat=,args="], capture_output=True, check=True, text=True).stdout
+    return [line for line in listing.splitlines() if word in line and not line.startswith("Z")]
+
+
+def test_both_outputs_of_a_help_are_taken_whatever_its_status(program):
+    text = adapters.probe(program("echo --config; echo mcp >&2; seq 20000; exit 3"))
+    assert text.startswith("--config\nmcp\n1\n")
+    assert text.endswith("\n20000\n")
+    assert adapters.probe("/no/such/agent") == ""
+
+
+def test_a_program_that_hangs_at_help_ends_with_all_its_children_and_what_it_said_counts(program, monkeypatch):
+    monkeypatch.setattr(adapters, "PROBE_TIMEOUT_S", 0.5)
+    assert adapters.probe(program("echo --config mcp; sleep 600.25 & sleep 600.25")) == "--config mcp\n"
+    assert processes_with("sleep 600.25") == []
+
+
+def test_what_a_help_leaves_in_the_background_is_not_waited_for_and_ended(program, monkeypatch):
+    monkeypatch.setattr(adapters, "PROBE_TIMEOUT_S", 600.0)  # longer than the test may take
+    assert adapters.probe(program("sleep 600.75 & echo --config mcp")) == "--config mcp\n"
+    assert processes_with("sleep 600.75") == []
+
+
+def test_a_help_without_end_is_cut_off(program, monkeypatch):
+    monkeypatch.setattr(adapters, "PROBE_TIMEOUT_S", 600.0)
+    text = adapters.probe(program("exec yes"))
+    assert adapters.MAX_HELP_BYTES <= len(text) < 2 * adapters.MAX_HELP_BYTES
+
+
+def test_a_help_that_closes_its_outputs_is_heard_to_the_end(program, monkeypatch):
+    monkeypatch.setattr(adapters, "PROBE_TIMEOUT_S", 600.0)
+    assert adapters.probe(program("echo mcp; exec >&- 2>&-; sleep 600.5")) == "mcp\n"
+    assert processes_with("sleep 600.5") == []
+
+
+def test_what_fits_into_a_command_of_tmux_stays_as_it_is(tmp_path):
+    environment = {"PATH": "/bin", "A": "b"}
+    assert launching.fit_into_command(str(tmp_path), environment, ["/bin/x", "y"]) == (environment, ["/bin/x", "y"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_too_large_for_a_command_of_tmux_arrives_all_the_same(tmp_path):
+    odd = 'it\'s $HOME `x` "y"\n\\ é \udcff;'
+    environment = {"PATH": "/bin:/usr/bin:" + "/long" * 4000, "ODD": odd * 100, "SMALL": "s"}
+    argv = [
+        sys.executable,
+        "-c",
+        "import os, sys; os.write(1, ascii([sys.argv[1:], dict(os.environ)]).encode())",
+        odd,
+        "",
+    ]
+    small, words = launching.fit_into_command(str(tmp_path), environment, argv)
+    assert small == {"SMALL": "s"}
+    assert sum(map(len, words)) < 1000
+    assert stat.S_IMODE(os.stat(words[-1]).st_mode) == 0o600
+    done = subprocess.run(words, env=small, capture_output=True, check=True)
+    arguments, variables = ast.literal_eval(done.stdout.decode())
+    assert arguments == [odd, ""]
+    assert {name: variables[name] for name in environment} == environment

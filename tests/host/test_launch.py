@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -62,6 +63,34 @@ def test_an_agent_runs_in_a_terminal_of_its_own_and_reaches_its_session(agents, 
     skill = (folder / "skills" / "termsprawl-terminal" / "SKILL.md").read_text()
     assert skill.startswith("---\nname: termsprawl-terminal\ndescription: ")
     assert (folder / "termsprawl-system.md").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_path_of_many_kilobytes_is_no_obstacle(agents):
+    agents.stop("--kill-sessions")
+    agents.env["PATH"] += ":/nowhere" * 2200
+    agents.start()
+    node = agents.value("agent_launch", agent="claude")["nodeId"]
+    agents.wait_for_text(node, f"node {node}\n{node}")
+    listed = {one["nodeId"]: one for one in agents.value("agent_status")["agents"]}
+    assert listed[node]["status"]["adapter"] == "claude-mcp"
+    assert agents.value("terminal_open")["nodeId"]
+
+
+def test_a_help_that_takes_long_holds_up_nobody_else(agents, tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    grok = tmp_path / "bin" / "grok"
+    grok.write_text(f'#!/bin/sh\n[ "$1" = --help ] || exec cat\necho asked >{gate}; cat {gate}\n')
+    launches: list[dict] = []
+    launch = threading.Thread(target=lambda: launches.append(agents.call("agent_launch", agent="grok")))
+    launch.start()
+    assert gate.read_text() == "asked\n"  # from here on it waits to be let go
+    note = agents.value("sticky_open", text="meanwhile")["nodeId"]
+    gate.write_text("usage: grok\n")
+    launch.join(60)
+    (result,) = launches
+    assert result["ok"], result
+    assert [node["id"] for node in agents.value("canvas_list")["nodes"]] == [note, result["value"]["nodeId"]]
 
 
 def test_a_shell_command_is_never_typed_into_an_agents_prompt(agents):

@@ -7,7 +7,6 @@ arguments are validated, its project's turn is held. A CtlError is the tool's an
 
 from __future__ import annotations
 
-from ...errors import CtlError
 from ...session.operations import EXTENSIONS, OPERATIONS
 from . import agents, artifacts, canvas, context, extensions, messaging, session, terminals
 from .nodes import ToolRefusal
@@ -26,7 +25,7 @@ HANDLERS = _handlers()
 
 
 def run(host, caller, operation: str, args: dict) -> object:
-    """Run a validated operation for a caller. Raises CtlError."""
+    """Run a validated operation for a caller. Raises CtlError, OSError."""
     handler = HANDLERS.get(operation)
     if handler is None and operation.startswith("browser_"):
         raise ToolRefusal("This host has no browser.", "session_info lists the operations that it offers.")
@@ -34,9 +33,4 @@ def run(host, caller, operation: str, args: dict) -> object:
         raise ToolRefusal(
             f"{operation} is not supported by this host yet.", "session_info lists the operations that it offers."
         )
-    try:
-        return handler(host, caller, args)
-    except OSError as error:
-        # A full disk or a directory that is gone is the user's to mend, not a fault of the host.
-        where = f" ({error.filename})" if error.filename else ""
-        raise CtlError(f"{operation} failed: {error.strerror or type(error).__name__}{where}.") from None
+    return handler(host, caller, args)

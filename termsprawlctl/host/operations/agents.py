@@ -7,28 +7,39 @@ import os
 from ...errors import CtlError
 from ...files import write_atomically
 from ...program import own_argv
-from .. import adapters, canvas, project_file
+from .. import adapters, canvas, launching, project_file
+from ..ordering import InTurn, Later
 from ..projects import operator_node
 from .nodes import new_node
 
 
-def agent_launch(host, caller, args) -> dict:
+def agent_launch(host, caller, args) -> Later:
     agent = args["agent"]
     argv = adapters.find(agent, _custom_command(host))
     # A custom agent may be one of the known ones, at another place or with arguments.
     kind = os.path.basename(argv[0]) if agent == "custom" else agent
-    text = adapters.probe(argv[0])
+
+    def ask() -> InTurn:
+        # It may take seconds to tell nothing.
+        text = adapters.probe(argv[0])
+        return InTurn(lambda: _launch(host, caller, agent, kind, argv, text))
+
+    return Later(ask)
+
+
+def _launch(host, caller, agent: str, kind: str, argv: list[str], help_text: str) -> dict:
     with new_node(host, caller) as node:
         environment = host.prepare_node(node.id, caller.project_id)
         folder = os.path.dirname(environment["TERMSPRAWL_SYSTEM_PROMPT_FILE"])
         bridge = own_argv("mcp", "--session", environment["TERMSPRAWL_SESSION_FILE"])
-        launch = adapters.plan(kind, argv, text, bridge, folder, host.overview, os.environ)
+        launch = adapters.plan(kind, argv, help_text, bridge, folder, host.overview, os.environ)
         for name, content in launch.files.items():
             write_atomically(os.path.join(folder, name), content.encode())
         host.sessions.provision(node.id, caller.project_id, launch.status)
         # The PATH of now: the tmux server may have been started with another one.
         environment = {**environment, **launch.environment, "PATH": os.environ.get("PATH", os.defpath)}
-        host.terminals.open(node.id, caller.project_id, node.folder, environment, launch.argv)
+        environment, words = launching.fit_into_command(folder, environment, launch.argv)
+        host.terminals.open(node.id, caller.project_id, node.folder, environment, words)
 
         def add(document: dict) -> None:
             canvas.add_terminal(document, node.id, agent, node.folder)["data"]["command"] = agent
