@@ -261,6 +261,15 @@ def test_a_terminal_that_has_ended_is_drawn_as_ended(canvas):
     }
 
 
+def test_the_status_of_the_host_says_the_same_at_a_glance(canvas):
+    shown = canvas.run("host", "status", "--data", str(canvas.data)).stdout.decode()
+    for node_id, title in zip(canvas.ids, ("build", "server")):
+        assert f"  terminal  {node_id}  running  {title}: bash\n" in shown
+    canvas.tmux("kill-session", "-t", f"=ts-{canvas.ids[0]}")
+    shown = canvas.run("host", "status", "--data", str(canvas.data)).stdout.decode()
+    assert f"  terminal  {canvas.ids[0]}  ended  build\n" in shown
+
+
 def test_an_app_that_is_away_or_says_no_is_told(canvas, hermetic_env):
     canvas.stop()
     done = canvas.run("map")

@@ -51,6 +51,16 @@ def running(paths: DataPaths) -> dict[str, str] | None:
     return found
 
 
+def glance(paths: DataPaths, folder: str) -> dict[str, str]:
+    """Node id to `title: program` (either may be missing) of the terminals of a project, as far as they are known."""
+    try:
+        nodes = project_file.load(folder)["nodes"]
+    except CtlError:
+        nodes = []
+    boxes = model.picture(nodes, running(paths) or {}, [], known=False).boxes
+    return {box.id: ": ".join(word for word in (box.title, box.runs) if word) for box in boxes}
+
+
 def _project_folder(session_path: str, data: str, cwd: str, ids: set) -> str | None:
     """The project's folder: as the embedded host knows it, else around cwd, if its canvas is this one."""
     try:

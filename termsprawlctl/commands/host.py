@@ -9,6 +9,7 @@ import os
 from .. import console, jsontext
 from ..errors import FAILED, OK, CtlError, UsageError
 from ..layout import DataPaths, default_data_directory
+from ..progress import Notice
 
 EPILOG = """\
 examples:
@@ -118,8 +119,10 @@ def _run_detached(paths: DataPaths, descriptor: int, serve) -> int:
 def _start(paths: DataPaths, args) -> int:
     from ..host.control import export_line, start
 
+    with Notice("starting the host"):
+        session = start(paths, args.project or os.getcwd())
     # As bytes: the directory's name may be no UTF-8, and the shell has to get it as it is.
-    console.out_bytes(os.fsencode(export_line(start(paths, args.project or os.getcwd()))) + b"\n")
+    console.out_bytes(os.fsencode(export_line(session)) + b"\n")
     return OK
 
 
@@ -127,14 +130,15 @@ def _status(paths: DataPaths, args) -> int:
     from ..host.control import status
 
     state = status(paths)
-    console.out((jsontext.pretty(state) if args.json else _describe(state)) + "\n")
+    console.out((jsontext.pretty(state) if args.json else _describe(state, paths)) + "\n")
     return OK if state["running"] else FAILED
 
 
 def _stop(paths: DataPaths, args) -> int:
     from ..host.control import stop
 
-    was_running = stop(paths, kill_sessions=args.kill_sessions)
+    with Notice("waiting for the host to finish what it is doing"):
+        was_running = stop(paths, kill_sessions=args.kill_sessions)
     console.err(
         "termsprawlctl: the host has stopped." if was_running else f"termsprawlctl: no host runs on {paths.root}."
     )
@@ -188,13 +192,17 @@ def _log(paths: DataPaths, args) -> int:
 _RUNNING = {True: "running", False: "ended", None: "unknown: tmux cannot be asked"}
 
 
-def _describe(state: dict) -> str:
+def _describe(state: dict, paths: DataPaths) -> str:
+    from ..canvasmap.source import glance
+
     lines = [
         f"host      running, pid {state['pid']}" if state["running"] else "host      not running",
         f"data      {state['data']}",
     ]
     for project in state["projects"]:
         lines += [f"project   {project['folder']}", f"  session   {project['sessionFile']}"]
+        seen = glance(paths, project["folder"])
         for terminal in project["terminals"]:
-            lines.append(f"  terminal  {terminal['nodeId']}  {_RUNNING[terminal['running']]}")
+            line = f"  terminal  {terminal['nodeId']}  {_RUNNING[terminal['running']]}"
+            lines.append(f"{line}  {seen.get(terminal['nodeId'], '')}".rstrip())
     return "\n".join(lines)

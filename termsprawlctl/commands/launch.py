@@ -7,6 +7,7 @@ import os
 from .. import console
 from ..errors import FAILED, OK
 from ..layout import DataPaths, default_data_directory
+from ..progress import Notice
 from ..session.table import AGENTS
 
 EPILOG = """\
@@ -34,8 +35,9 @@ def run(args) -> int:
     from ..session.node_terminal import NodeTerminal, attach
 
     paths = DataPaths(args.data or default_data_directory(os.environ))
-    session = start(paths, args.project or os.getcwd())
-    result = transport.call(session, "agent_launch", {"agent": args.agent})
+    with Notice(f"starting {args.agent}"):
+        session = start(paths, args.project or os.getcwd())
+        result = transport.call(session, "agent_launch", {"agent": args.agent})
     if not result["ok"]:
         console.err(f"termsprawlctl: {result['error']}")
         return FAILED
