@@ -39,8 +39,13 @@ COMMANDS = {
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
 
+# Those that talk to the app of a session; the others take --session as well and have no use for it.
+OF_A_SESSION = ("doctor", "call", "mcp", "map", "external", "attach")
+
 # Over before there is garbage worth collecting.
 QUICK = ("doctor", "call", "tools", "guide")
+
+SESSION_HELP = "the session file; wins over TERMSPRAWL_SESSION_FILE"
 
 USAGE = f"Usage: {PROGRAM} " + " | ".join(form for form, _ in COMMANDS.values()) + " [--session PATH]"
 
@@ -161,6 +166,9 @@ def command_parser(name: str) -> Parser:
     """The parser of one command, as its module declares it."""
     parser = Parser(prog=f"{PROGRAM} {name}", description=COMMANDS[name][1][:1].upper() + COMMANDS[name][1][1:] + ".")
     _module(name).configure(parser)
+    if name in OF_A_SESSION:
+        # For the help and for completion: take_session() has it before argparse.
+        parser.add_argument("--session", metavar="PATH", help=SESSION_HELP)
     return parser
 
 

@@ -50,6 +50,23 @@ def test_help_fits_on_a_screen_and_has_an_example(name, narrow):
     assert f"usage: termsprawlctl {name}" in text
 
 
+def test_every_command_that_needs_a_session_says_in_its_help_how_to_name_one(narrow):
+    for name in ("doctor", "call", "mcp", "map", "external", "attach", "install"):
+        text = LEVELS[name].format_help()
+        assert "--session" in text, name
+        assert "TERMSPRAWL_SESSION_FILE" in text, name
+
+
+def test_a_session_may_still_stand_anywhere_but_behind_two_dashes():
+    assert cli.take_session(["--session", "a", "call", "x"]) == (["call", "x"], "a")
+    assert cli.take_session(["call", "--session=a", "x", "--", "--session", "b"]) == (
+        ["call", "x", "--", "--session", "b"],
+        "a",
+    )
+    args = cli.command_parser("call").parse_intermixed_args(["op", "--", "--session"])
+    assert args.arguments == ["--session"]
+
+
 def test_a_newcomer_finds_everything_from_the_first_help_on(ctl, hermetic_env, narrow):
     text = run([ctl, "--help"], hermetic_env).out.decode()
     assert len(text.splitlines()) <= LINES

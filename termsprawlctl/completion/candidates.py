@@ -139,7 +139,8 @@ class _Walk:
             repeatable = isinstance(action.default, list)
             if (action not in self._used or repeatable) and not _is_hidden(action):
                 found.append(Value(max(action.option_strings, key=len), action.help or ""))
-        return [*found, _SESSION]
+        # Every command takes it; those that need it declare it.
+        return found if any(one.word == _SESSION.word for one in found) else [*found, _SESSION]
 
     def _of(self, action) -> Answer:
         """What an option or a positional takes."""
