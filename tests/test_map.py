@@ -345,3 +345,10 @@ def test_watching_waits_for_an_app_that_is_away(canvas):
         assert len(json.loads(program.stdout.readline())["boxes"]) == 4
         program.send_signal(signal.SIGINT)
         assert program.wait(20) == 130
+
+
+def test_watching_ends_when_nobody_reads_it_any_more(canvas):
+    with subprocess.Popen([canvas.ctl, "map", "--watch", "--json"], env=canvas.env, stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        program.stdout.close()
+        assert program.wait(20) == 0

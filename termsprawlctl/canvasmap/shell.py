@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import time
@@ -43,8 +44,11 @@ class View:
         console.out("\n".join([*lines, "", *text.legend(drawn, columns)]).rstrip("\n") + "\n")
         return OK
 
-    def watch(self) -> None:
-        """Show it again whenever it changes, until KeyboardInterrupt; an app that is away is waited for."""
+    def watch(self) -> int:
+        """Show it again whenever it changes, until KeyboardInterrupt or until nobody reads it any more.
+
+        An app that is away is waited for.
+        """
         screen = os.isatty(console.STDOUT) and self._svg_file is None and not self._as_json
         # As with Ctrl-C, so that the terminal is as it was afterwards.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -55,10 +59,11 @@ class View:
         finally:
             if screen:
                 console.out(_LEAVE)
+        return OK
 
     def _follow(self, *, screen: bool) -> None:
         shown: object = None
-        while True:
+        while not _reader_is_gone():
             size = shutil.get_terminal_size() if screen else None
             try:
                 now: object = (self._read(), size)
@@ -95,6 +100,13 @@ class View:
             write_output(self._svg_file, document.encode("utf-8"))
         except OSError as error:
             raise CtlError(f"cannot write {self._svg_file}: {error.strerror}.") from None
+
+
+def _reader_is_gone() -> bool:
+    """Whether standard output is a pipe that nobody reads any more (`| head -1`)."""
+    poll = select.poll()
+    poll.register(console.STDOUT, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def _columns() -> int:

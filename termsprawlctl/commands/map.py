@@ -37,6 +37,4 @@ def run(args) -> int:
     if args.svg == "":
         raise UsageError("--svg needs a file.")
     view = View(session, data_directory(args.data, args.session, os.environ), svg_file=args.svg, as_json=args.json)
-    if args.watch:
-        view.watch()  # ends with KeyboardInterrupt only
-    return view.once()
+    return view.watch() if args.watch else view.once()
