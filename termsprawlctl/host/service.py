@@ -31,6 +31,7 @@ from .ordering import Turns
 from .panes import Panes
 from .projects import ProjectStore
 from .receipts import Receipts
+from .recovery import recover
 from .server import Server
 from .sessions import SessionStore
 from .streams import Streams
@@ -120,6 +121,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
             _write_static_files(host)
         host.tasks.recover()
         host.panes.tidy()
+        recover(host)
         host.commands.tidy()
         host.audit.event("host-started", pid=os.getpid(), instance=host.instance_id)
         host.monitor.start()
