@@ -158,6 +158,8 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as fault:  # noqa: BLE001 - a traceback helps no user, and may quote a secret
+        if isinstance(fault.__context__, KeyboardInterrupt):
+            return INTERRUPTED  # argparse trips over its own clean-up when it is interrupted
         console.err(f"{PROGRAM}: internal error: {_where(fault)}. This is a fault of this program; please report it.")
         return FAILED
 
