@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -36,16 +37,16 @@ def real(ctl, tmp_path, hermetic_env):
     def make(agent: str, script: dict) -> RealBox:
         folder = tmp_path / f"{agent}-{len(opened)}"
         folder.mkdir()
-        provider = FakeProvider(script)
+        provider = providers.enter_context(FakeProvider(script))
         made = RealBox(ctl, folder, hermetic_env, agent, provider.url)
         made.provider = provider
-        provider.__enter__()
         opened.append(made)
         return made
 
-    yield make
+    # Closed also when a counterpart is missing, which skips the test in the middle of make().
+    with contextlib.ExitStack() as providers:
+        yield make
     for made in opened:
-        made.provider.__exit__(None, None, None)
         until(lambda made=made: not made.processes(), "the end of all processes of the test")
 
 
