@@ -9,6 +9,7 @@ from .settings import EFFORTS
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 RUN_ID = re.compile(r"run-[0-9a-f]{12}")
+MAX_MODEL = 300  # characters; the CLIs take it as an argument
 MAX_WAIT_MS = 50_000  # below the 60 s after which clients give up on a call
 
 
@@ -29,6 +30,8 @@ class RunCall:
             raise BadArguments("prompt is missing or blank: say what the agent should do.")
         self.cwd = _text(arguments, "cwd", nul=True).strip() and _text(arguments, "cwd", nul=True)
         self.model = _text(arguments, "model").strip()
+        if len(self.model) > MAX_MODEL:
+            raise BadArguments(f"model is longer than {MAX_MODEL} characters: pass a name that the CLI knows.")
         self.effort = _text(arguments, "effort").strip()
         if self.effort and self.effort not in EFFORTS:
             raise BadArguments(f"effort is {self.effort[:40]!r}, but can only be {', '.join(EFFORTS)}.")

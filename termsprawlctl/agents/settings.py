@@ -10,6 +10,7 @@ PREFIX = "AGENT_CLI_MCP_"
 TIMEOUT_MS = 1_800_000
 HEARTBEAT_MS = 10_000
 MAX_MS = 7 * 24 * 3600 * 1000  # a longer limit is a slip of the keyboard
+MAX_DIGITS = 20  # leading zeros allowed for
 MAX_RUNS = 4
 # Codex shows its model about 12 kB of a result and cuts what is longer in the middle;
 # other clients keep more.
@@ -58,7 +59,8 @@ def from_environment(environment: dict[str, str], warn) -> Settings:
         text = value(name)
         if not text:
             return default_s
-        if text.isdigit() and 0 < int(text) <= MAX_MS:
+        # isdigit() alone takes what int() does not: superscripts, and more digits than it reads.
+        if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and 0 < int(text) <= MAX_MS:
             return int(text) / 1000
         rule = f"is not a number of milliseconds from 1 to {MAX_MS}"
         warn(f"{PREFIX}{name}={text[:40]!r} {rule}; using {default_s * 1000:.0f}.")
