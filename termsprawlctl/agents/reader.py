@@ -7,6 +7,7 @@ what it does not know is kept as a step, and a field of another type counts as m
 from __future__ import annotations
 
 import json
+import math
 
 from .activity import Activity
 from .wording import MAX_SAID, clip
@@ -96,8 +97,10 @@ def whole(value: object) -> int | None:
 
 
 def number(value: object) -> float | None:
-    """The value where it is a number."""
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """The value where it is a number; infinity and NaN are none, JSON does not have them."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return whole(value)
 
 
 def brief(value: object) -> str:

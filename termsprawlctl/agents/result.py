@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import jsontext
 from .activity import left_out, summary
+from .reader import number
 from .verdict import CANCELLED, COMPLETED, FAILED, TIMED_OUT, exit_text
 from .wording import shorten
 
@@ -200,9 +201,7 @@ def _valid(path: str) -> str:
 
 
 def _numbers(usage: dict) -> dict:
-    return {
-        name: value for name, value in usage.items() if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
+    return {name: value for name, value in usage.items() if number(value) is not None}
 
 
 def _size(text: str) -> int:

@@ -141,6 +141,13 @@ def test_no_shape_of_an_event_breaks_a_reader(cli, line):
     assert isinstance(summary(reader.steps(answered=verdict.answered)), list)
 
 
+def test_numbers_that_json_does_not_have_are_left_out_of_the_result():
+    run = flavour("codex").reader("/srv/project")
+    run.feed(b'{"type":"turn.completed","usage":{"input_tokens":1e999,"output_tokens":NaN,"cached":-Infinity,"n":5}}')
+    outcome = Outcome("codex", judge(flavour("codex"), run, Ending(0)), run, Request("p", "/srv/project"))
+    assert structure_of(outcome, Settings())["usage"] == {"n": 5}
+
+
 def test_an_event_of_an_unknown_type_is_kept_and_does_not_end_the_run():
     lines = [b'{"type":"turn.rated","stars":5}', *lines_of("codex", "plain")]
     reader, _, verdict = read("codex", lines, 0)
