@@ -69,9 +69,20 @@ class Capture:
             reader.feed(last)
 
     def read_errors(self, tell, *, final: bool = False) -> bool:
-        """Tell each line of stderr, cleaned, as tell(line, log=whether it is to be logged); whether there was any."""
+        """Tell each new line of stderr, cleaned, as tell(line, log=whether it is to be logged); whether there was any.
+
+        Of a flood only the last lines are told.
+        """
+        newest = os.fstat(self.files[2]).st_size - READ_BYTES
+        skipped = newest > self._read_err
+        if skipped:
+            # More than anyone reads: what counts is the latest line.
+            self._read_err = newest
         data = os.pread(self.files[2], READ_BYTES, self._read_err)
         self._read_err += len(data)
+        heard = bool(data)
+        if skipped:
+            self._err_rest, data = b"", data.partition(b"\n")[2]
         *lines, self._err_rest = (self._err_rest + data).split(b"\n")
         if final and self._err_rest:
             lines.append(self._err_rest)
@@ -82,7 +93,7 @@ class Capture:
             if text:
                 self._logged += len(text)
                 tell(text, log=self._logged <= LOGGED_BYTES)
-        return bool(data)
+        return heard
 
     def output_tail(self) -> str:
         """The end of stdout, cleaned."""

@@ -18,7 +18,10 @@ class FirstRun:
     """A context: inside it, the run is alone, or not the first. release() lets the others go on."""
 
     def __init__(self, directory, cancelled: threading.Event, report) -> None:
-        """`directory()` tells what to lock; it is empty when there is nothing to wait for."""
+        """`directory()` tells what to lock; it is empty when there is nothing to wait for.
+
+        `report` is a pacing.Heartbeat.
+        """
         self._directory = directory
         self._cancelled = cancelled
         self._report = report
@@ -42,6 +45,7 @@ class FirstRun:
                     if not told:
                         told = True
                         self._report(WAITING)
+                    self._report.beat()
                     self._cancelled.wait(RETRY_S)
                 except OSError:
                     break  # a file system without locks

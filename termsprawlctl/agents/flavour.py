@@ -69,10 +69,11 @@ class Flavour:
         """A reader for the CLI's event stream."""
         raise NotImplementedError
 
-    def default_model(self, request: Request, environment: dict[str, str]) -> str:  # noqa: ARG002
+    def default_model(self, request: Request, environment: dict[str, str], ask) -> str:  # noqa: ARG002
         """The model to ask for when nobody chose one; empty to let the CLI choose.
 
-        Blocks while it finds out.
+        `ask(arguments, limit_s)` returns what the CLI prints when it is called with these
+        arguments, "" when it fails, takes longer, or the run is stopped. Blocks meanwhile.
         """
         return ""
 

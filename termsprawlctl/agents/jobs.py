@@ -20,7 +20,7 @@ class Slots:
         self._changed = threading.Condition()
 
     def take(self, cancelled: threading.Event, report) -> bool:
-        """Wait for a slot, telling report(label) when it has to; False when cancelled meanwhile."""
+        """Wait for a slot, telling `report` (a pacing.Heartbeat) when it has to; False when cancelled meanwhile."""
         ticket = object()
         told = -1
         with self._changed:
@@ -39,7 +39,9 @@ class Slots:
                 before = self._waiting.index(ticket)
                 if before == told:
                     self._changed.wait(QUEUE_LOOK_S)
-                    continue
+            if before == told:
+                report.beat()
+                continue
             told = before
             report(f"Queued: all slots are busy, {before} before this run" if before else "Queued: next to start")
 

@@ -56,10 +56,10 @@ class OpenCode(Flavour):
     def reader(self, cwd: str) -> reader.Reader:
         return OpenCodeReader(cwd)
 
-    def default_model(self, request: Request, environment: dict[str, str]) -> str:
+    def default_model(self, request: Request, environment: dict[str, str], ask) -> str:
         from .opencode_models import choose
 
-        return choose(request, environment)
+        return choose(request, environment, ask)
 
     def untouched_home(self, environment: dict[str, str]) -> str:
         home = environment.get("HOME") or os.path.expanduser("~")

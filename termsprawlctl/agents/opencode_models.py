@@ -11,9 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 
-from .child import find_executable
 from .flavour import Request
 
 LIST_TIMEOUT_S = 30.0
@@ -27,15 +25,21 @@ BUNDLED_DEFAULT = "big-pickle"  # what OpenCode itself uses where nobody is logg
 _chosen: dict[tuple, str] = {}
 
 
-def choose(request: Request, environment: dict[str, str]) -> str:
-    """`provider/model`, or an empty string to leave the choice to OpenCode. Blocks for seconds the first time."""
+def choose(request: Request, environment: dict[str, str], ask) -> str:
+    """`provider/model`, or an empty string to leave the choice to OpenCode.
+
+    `ask` as for Flavour.default_model; it takes seconds, and is called once for a configuration.
+    """
     if any(NAMES_A_MODEL.search(text) for text in _configurations(request.cwd, environment)):
         return ""
     if _recent(environment):
         return ""
     key = tuple(environment.get(name, "") for name in ("HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"))
     if key not in _chosen:
-        _chosen[key] = best(_listed(request, environment))
+        listing = ask(["models", "--verbose"], LIST_TIMEOUT_S)
+        if not listing:
+            return ""  # it may tell the next time
+        _chosen[key] = best(listing)
     return _chosen[key]
 
 
@@ -89,23 +93,6 @@ def _fits(model: dict) -> bool:
         return False
     sides = [can.get("input"), can.get("output")]
     return can.get("toolcall") is True and all(isinstance(side, dict) and side.get("text") is True for side in sides)
-
-
-def _listed(request: Request, environment: dict[str, str]) -> str:
-    executable = find_executable("opencode", environment.get("PATH") or os.defpath)
-    try:
-        done = subprocess.run(  # noqa: S603 - an argv list, never a shell
-            [executable, "models", "--verbose"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LIST_TIMEOUT_S,
-            cwd=request.cwd,
-            env=environment,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace")
 
 
 def _configurations(cwd: str, environment: dict[str, str]):

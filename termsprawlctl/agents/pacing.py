@@ -1,7 +1,7 @@
-"""Labels for a client that is sent only a few messages a second: none is lost. Pure.
+"""When labels are told: repeated while nothing happens, together when too many happen. Pure.
 
-The server sends a burst at once and then one message now and then, always the newest.
-So labels that have to wait are told together, in one message.
+A client is sent only a few messages a second: a burst at once, then one now and then,
+always the newest. So labels that have to wait are told together, in one message.
 """
 
 from __future__ import annotations
@@ -10,6 +10,27 @@ from ..mcp.calls import PROGRESS_BURST, PROGRESS_INTERVAL_S
 
 SEPARATOR = " · "
 MAX_MESSAGE = 600
+
+
+class Heartbeat:
+    """A report(label) that hands on to `tell(label)`; beat() repeats the last label when it is `every_s` old."""
+
+    def __init__(self, tell, every_s: float, clock) -> None:
+        self._tell = tell
+        self._every_s = every_s
+        self._clock = clock
+        self._label = ""
+        self._told_s = 0.0
+
+    def __call__(self, label: str) -> None:
+        self._label = label
+        self._told_s = self._clock()
+        self._tell(label)
+
+    def beat(self) -> None:
+        """To be called often while waiting."""
+        if self._label and self._clock() - self._told_s >= self._every_s:
+            self(self._label)
 
 
 class Paced:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
+
+from .wording import relative
 
 # A repository with more changes than this is not compared.
 MAX_STATUS_BYTES = 2 << 20
@@ -21,6 +24,42 @@ class State:
         self.root = root
         self.commit = commit
         self.changed = changed
+
+
+class Watched:
+    """The folder of a run: what git said of it before is compared with what it says after.
+
+    The look before goes on while the CLI starts, which takes it longer.
+    """
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd
+        self._root = root_of(cwd)
+        self._before: State | None = None
+        self._looking: threading.Thread | None = None
+        if self._root:
+            self._looking = threading.Thread(target=self._look, daemon=True)
+            self._looking.start()
+
+    def changes(self, told: dict[str, str]) -> dict[str, str]:
+        """Path (relative to cwd where it lies in it) -> change: as the events told, corrected by what is there."""
+        changes = {}
+        for path, change in told.items():
+            exists = os.path.lexists(os.path.join(self._cwd, path))
+            if exists == (change != "deleted"):
+                changes[path] = change
+            elif change != "added":  # else it was made and is gone again
+                changes[path] = "modified" if exists else "deleted"
+        if self._looking is not None:
+            self._looking.join()
+        after = look(self._root) if self._before else None
+        if after:
+            for path, change in compare(self._before, after).items():
+                changes[relative(os.path.join(self._root, path), self._cwd)] = change
+        return changes
+
+    def _look(self) -> None:
+        self._before = look(self._root)
 
 
 def root_of(cwd: str) -> str:

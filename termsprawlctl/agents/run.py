@@ -9,14 +9,15 @@ import tempfile
 import threading
 import time
 
-from . import repository
 from .capture import Capture
 from .child import HARD_LIMIT_S, Child, find_executable
 from .firstrun import FirstRun
 from .flavour import Flavour, Request
+from .pacing import Heartbeat
 from .processtree import MARKER
 from .raw import RawReader
 from .reader import Reader
+from .repository import Watched
 from .settings import PREFIX, Settings
 from .verdict import (
     CANCELLED,
@@ -32,7 +33,6 @@ from .verdict import (
     judge,
     judge_raw,
 )
-from .wording import relative
 
 LOOK_S = 0.03  # between two looks at the output; of an exit we hear at once
 LINGER_S = 5.0  # a CLI may take this long to exit after its closing event
@@ -100,17 +100,23 @@ class Run:
             message = f"{self._flavour.executable} is not installed, or not on PATH"
             return self._bare_outcome(Verdict(FAILED, "not_installed", message, self._flavour.install))
         self._request.scratch = tempfile.mkdtemp(prefix="termsprawlctl-run-")
-        report(self._starting())
+        report = Heartbeat(report, self._settings.heartbeat_s, time.monotonic)
+        report(f"Starting {self._flavour.name}")
         environment = self._environment()
+
+        def ask(arguments: list[str], limit_s: float) -> str:
+            return self._ask([executable, *arguments], environment, cancelled, report, limit_s)
+
         with FirstRun(lambda: self._flavour.untouched_home(environment), cancelled, report) as first:
+            if not (self._request.model or cancelled.is_set()):
+                self._request.model = self._flavour.default_model(self._request, environment, ask)
             if cancelled.is_set():
                 return self._bare_outcome(Verdict(CANCELLED, "cancelled", "it was cancelled before it started"))
-            if not self._request.model:
-                self._request.model = self._flavour.default_model(self._request, environment)
-            outcome = self._attempt(executable, environment, cancelled, report, first)
+            argv = [executable, *self._flavour.command(self._request)[1:]]
+            outcome = self._attempt(argv, environment, cancelled, report, first)
             if not self._reader.events and self._flavour.first_run_lost(outcome.errors) and not cancelled.is_set():
                 self._reader = self._new_reader()
-                outcome = self._attempt(executable, environment, cancelled, report, first)
+                outcome = self._attempt(argv, environment, cancelled, report, first)
         if outcome.verdict.status == COMPLETED:
             self._reader.activity.ready()
             for label in self._reader.activity.take_labels():
@@ -147,9 +153,6 @@ class Run:
         cwd = self._request.cwd
         return self._flavour.reader(cwd) if self._request.structured else RawReader(cwd)
 
-    def _starting(self) -> str:
-        return f"Starting {self._flavour.name}"
-
     def _environment(self) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         # Some CLIs believe PWD more than their working directory.
@@ -161,34 +164,58 @@ class Run:
             environment.pop(name, None)
         return environment
 
-    def _start(self, executable: str, environment: dict[str, str]) -> Child:
+    def _start(self, argv: list[str], environment: dict[str, str], prompt: str) -> None:
+        """Start a process of this run, in place of the one before."""
         if self._child is not None:
             self._child.close()
             self._capture.close()
         mark = secrets.token_hex(8)
-        self._capture = Capture(self._request.scratch, self._request.prompt, mark)
+        self._capture = Capture(self._request.scratch, prompt, mark)
         order = {
-            "argv": [executable, *self._flavour.command(self._request)[1:]],
+            "argv": argv,
             "cwd": self._request.cwd,
             "marker": mark,
             "polite": list(self._flavour.polite),
             "remove": [self._request.scratch],
             "empty": [self._workspace] if self._workspace else [],
         }
-        return Child(order, environment, self._capture.files)
+        self._child = Child(order, environment, self._capture.files)
+
+    def _ask(self, argv: list[str], environment: dict, cancelled, report: Heartbeat, limit_s: float) -> str:
+        """What the CLI prints when it is started like this; "" if it fails or has to be stopped."""
+        self._start(argv, environment, "")
+        child = self._child
+        end_s = time.monotonic() + min(limit_s, self._settings.timeout_s)
+        hard_end_s = end_s + self._ending_s()
+        stopped = False
+        while not child.gone:
+            child.wait(LOOK_S)
+            report.beat()
+            now = time.monotonic()
+            if not (stopped or child.ended) and (cancelled.is_set() or now > end_s):
+                stopped = True
+                child.end()
+                hard_end_s = now + self._ending_s()
+            elif now > hard_end_s:
+                child.kill()
+        return "" if stopped or child.exit_status else "".join(self._capture.plain_output())
+
+    def _ending_s(self) -> float:
+        """The longest time that the end of a process may take."""
+        return sum(seconds for _, seconds in self._flavour.polite) + HARD_LIMIT_S
 
     # --- one attempt ---------------------------------------------------------------------
 
-    def _attempt(self, executable: str, environment: dict, cancelled, report, first: FirstRun) -> Outcome:
+    def _attempt(self, argv: list[str], environment: dict, cancelled, report: Heartbeat, first: FirstRun) -> Outcome:
         watched = Watched(self._request.cwd)
-        self._child = self._start(executable, environment)
+        self._start(argv, environment, self._request.prompt)
         stop = self._follow(self._child, cancelled, report, first)
         self._reader.finish()
         return self._outcome(self._child, stop, watched)
 
-    def _follow(self, child: Child, cancelled, report, first: FirstRun) -> str:
+    def _follow(self, child: Child, cancelled, report: Heartbeat, first: FirstRun) -> str:
         """Read until nothing of the run is alive; returns why it was stopped."""
-        clocks = Clocks(self._settings, self._starting())
+        clocks = Clocks()
         stop, hard_limit = "", 0.0
         while not child.gone:
             child.wait(LOOK_S)
@@ -196,13 +223,14 @@ class Run:
             self._read(clocks, now)
             if self._reader.events:
                 first.release()
-            for label in clocks.labels(self._reader.activity.take_labels(), now):
+            for label in self._reader.activity.take_labels():
                 report(label)
+            report.beat()
             if not stop and not child.ended:
                 stop = self._reason(cancelled, clocks, now)
                 if stop:
                     child.end()
-                    hard_limit = now + sum(seconds for _, seconds in self._flavour.polite) + HARD_LIMIT_S
+                    hard_limit = now + self._ending_s()
             elif stop and now > hard_limit:
                 child.kill()
         self._capture.read_rest(self._reader, structured=self._request.structured)
@@ -212,8 +240,8 @@ class Run:
     def _read(self, clocks: Clocks, now: float) -> None:
         printed = self._capture.read_output(self._reader, structured=self._request.structured)
         warned = self._capture.read_errors(self._hear_error)
-        if printed:
-            clocks.printed = now
+        if self._reader.events != clocks.events:
+            clocks.events, clocks.event = self._reader.events, now
         if printed or warned:
             clocks.heard = now
 
@@ -226,7 +254,8 @@ class Run:
         """Why the run has to be stopped now; empty while it may go on."""
         if cancelled.is_set():
             return STOP_CANCELLED
-        if self._reader.ended and now - clocks.printed > LINGER_S:
+        # Events may follow the closing one; mere text does not put off the end.
+        if self._reader.ended and now - clocks.event > LINGER_S:
             return STOP_LINGERING
         if now - clocks.begun > self._settings.timeout_s:
             return STOP_TIMEOUT
@@ -262,54 +291,8 @@ class Run:
 
 
 class Clocks:
-    """When things happened in a run (monotonic seconds), and which label was told last."""
+    """When things happened in a run, in monotonic seconds."""
 
-    def __init__(self, settings: Settings, label: str) -> None:
-        self.begun = self.printed = self.heard = self._told = time.monotonic()
-        self._heartbeat_s = settings.heartbeat_s
-        self._label = label
-
-    def labels(self, new: list[str], now: float) -> list[str]:
-        """What to report now: the new labels, or the last one again as a heartbeat."""
-        if new:
-            self._label = new[-1]
-        elif now - self._told < self._heartbeat_s:
-            return []
-        self._told = now
-        return new or [self._label]
-
-
-class Watched:
-    """The folder of a run: what git said of it before is compared with what it says after.
-
-    The look before goes on while the CLI starts, which takes it longer.
-    """
-
-    def __init__(self, cwd: str) -> None:
-        self._cwd = cwd
-        self._root = repository.root_of(cwd)
-        self._before: repository.State | None = None
-        self._looking: threading.Thread | None = None
-        if self._root:
-            self._looking = threading.Thread(target=self._look, daemon=True)
-            self._looking.start()
-
-    def changes(self, told: dict[str, str]) -> dict[str, str]:
-        """Path (relative to cwd where it lies in it) -> change: as the events told, corrected by what is there."""
-        changes = {}
-        for path, change in told.items():
-            exists = os.path.lexists(os.path.join(self._cwd, path))
-            if exists == (change != "deleted"):
-                changes[path] = change
-            elif change != "added":  # else it was made and is gone again
-                changes[path] = "modified" if exists else "deleted"
-        if self._looking is not None:
-            self._looking.join()
-        after = repository.look(self._root) if self._before else None
-        if after:
-            for path, change in repository.compare(self._before, after).items():
-                changes[relative(os.path.join(self._root, path), self._cwd)] = change
-        return changes
-
-    def _look(self) -> None:
-        self._before = repository.look(self._root)
+    def __init__(self) -> None:
+        self.begun = self.event = self.heard = time.monotonic()
+        self.events = 0

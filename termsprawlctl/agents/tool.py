@@ -16,7 +16,7 @@ from ..mcp.provider import Context, Provider
 from . import schemas
 from .arguments import BadArguments, RunCall, run_id, wait_s
 from .flavours import FLAVOURS
-from .pacing import Paced
+from .pacing import Heartbeat, Paced
 from .settings import Folders, Settings
 
 # Clients that close our input kill us two to four seconds later.
@@ -175,7 +175,7 @@ class AgentProvider(Provider):
                 cancelled.set()
             self._running.add(token)
         try:
-            if not parts.slots.take(cancelled, report):
+            if not parts.slots.take(cancelled, Heartbeat(report, self._settings.heartbeat_s, time.monotonic)):
                 return "cancelled", _error("cancelled before it started.")
             try:
                 return self._with_slot(parts, call, cancelled, report)

@@ -181,7 +181,7 @@ def _timed_out(_flavour: Flavour, end: Ending) -> Verdict:
         TIMED_OUT,
         "timed_out",
         f"it was ended after {end.limit_s:g} s, the limit of one run",
-        "Raise AGENT_CLI_MCP_TIMEOUT_MS, or ask for less at once.",
+        "Raise --timeout (or AGENT_CLI_MCP_TIMEOUT_MS), or ask for less at once.",
     )
 
 

@@ -120,6 +120,20 @@ def test_runs_beyond_the_limit_wait_their_turn_and_say_so(box):
         assert began(box) == 4
 
 
+def test_a_run_in_the_queue_keeps_its_caller_waiting_with_heartbeats(box):
+    box.script(GATED)
+    with box.server("--max-runs", "1", HEARTBEAT_MS="100") as server:
+        first = server.call("run", prompt="p")
+        until(lambda: began(box), "the first run")
+        second = server.call("run", prompt="p", token="t")
+        beats = 0
+        while beats < 3:
+            beats += server.read()["params"]["message"] == "Queued: next to start"
+        (box.home / "go").write_text("")
+        assert structured(server.answer_to(first))["status"] == "completed"
+        assert structured(server.answer_to(second))["status"] == "completed"
+
+
 def test_a_session_is_continued_in_its_own_folder_unless_another_is_named(box, tmp_path):
     box.script('record("argv", [sys.argv[1:], os.getcwd()])\nbegin("0123-session")\nend("ok")\n')
     other = tmp_path / "other"

@@ -124,6 +124,36 @@ def test_a_cli_that_has_answered_and_does_not_exit_is_ended_and_its_answer_stand
         assert "did not exit" in structured(answer)["note"]
 
 
+def test_text_that_goes_on_after_the_last_event_does_not_put_off_the_end(box):
+    box.script("begin()\nend('The answer.')\nwhile True:\n    print('noise', flush=True)\n    time.sleep(0.1)\n")
+    with box.server() as server:
+        answer = server.answer_to(server.call("run", prompt="p"))
+        assert structured(answer)["answer"] == "The answer."
+        assert "did not exit" in structured(answer)["note"]
+
+
+@pytest.mark.parametrize("how", ["cancel", "SIGTERM", "SIGKILL"])
+def test_a_cli_that_is_asked_for_its_models_ends_with_everything_it_started(box, how):
+    box.script(
+        "assert sys.argv[1] == 'models'\n"
+        "background('import time; time.sleep(600)', start_new_session=True)\n"
+        "record('asked', 1)\ntime.sleep(600)\n",
+        name="opencode",
+    )
+    with box.server(agent="opencode", HEARTBEAT_MS="50") as server:
+        call = server.call("run", prompt="p", token="t")
+        until((box.home / "asked").exists, "the question")
+        beats = 0
+        while beats < 3:
+            beats += server.read()["params"]["message"] == "Starting opencode"
+        if how == "cancel":
+            server.cancel(call)
+        else:
+            server.process.send_signal(getattr(signal, how))
+        until(lambda: not box.family(), "the end of the question")
+        until(lambda: not box.leftovers(), "the removal of its files")
+
+
 def test_a_stranger_that_holds_the_output_open_does_not_hold_up_the_result(box):
     box.script(
         "begin()\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"

@@ -271,6 +271,13 @@ def test_plain_output_is_the_answer_and_stderr_the_progress_without_an_event_str
         assert "--- end of stdout ---\nhalf" in text(answer)
 
 
+def test_of_a_flood_on_stderr_the_latest_line_is_the_progress(box):
+    box.script('sys.stderr.write("noise\\n" * 300_000 + "the latest\\n")\nprint("The answer.")\n')
+    with box.server(STRUCTURED="0") as server:
+        assert text(server.answer_to(server.call("run", prompt="p", token="t"))) == "The answer."
+        assert "the latest" in labels(server)
+
+
 def test_without_trace_there_is_the_answer_alone(box):
     box.script(CREATE_AND_RUN)
     with box.server(TRACE="0") as server:
