@@ -110,7 +110,11 @@ class Parser(argparse.ArgumentParser):
 
     def format_usage(self) -> str:
         usage = super().format_usage()
-        return f"{usage.rstrip()} [-- {self.passes_on}]\n" if self.passes_on else usage
+        return f"{usage.rstrip()} [-- {self.passes_on}]\n" if self._has_to_add_words() else usage
+
+    def _has_to_add_words(self) -> bool:
+        # While argparse parses intermixed words, our own usage is what it takes for the given one.
+        return bool(self.passes_on) and self.usage is None
 
     def declare(self) -> None:
         """Declare what is declared only once the parser is used; for subclasses."""
@@ -126,7 +130,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         text = super().format_help()
-        return text.replace("\n\n", f" [-- {self.passes_on}]\n\n", 1) if self.passes_on else text
+        return text.replace("\n\n", f" [-- {self.passes_on}]\n\n", 1) if self._has_to_add_words() else text
 
     def error(self, message: str):
         usage = self.format_usage().strip()

@@ -57,6 +57,14 @@ def test_every_command_that_needs_a_session_says_in_its_help_how_to_name_one(nar
         assert "TERMSPRAWL_SESSION_FILE" in text, name
 
 
+@pytest.mark.parametrize("words", ["install", "mcp agent", "agent run"])
+def test_words_that_are_handed_on_stand_once_in_the_usage(ctl, hermetic_env, words):
+    told = run([ctl, *words.split(), "--help"], hermetic_env).out.decode()
+    refused = run([ctl, *words.split(), "--no-such-option"], hermetic_env).err.decode()
+    for text in (told, refused):
+        assert text.count("[-- ARGS]") == 1, text
+
+
 def test_a_session_may_still_stand_anywhere_but_behind_two_dashes():
     assert cli.take_session(["--session", "a", "call", "x"]) == (["call", "x"], "a")
     assert cli.take_session(["call", "--session=a", "x", "--", "--session", "b"]) == (
