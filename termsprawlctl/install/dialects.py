@@ -42,6 +42,9 @@ class JsonText:
     def remove(self, text: str, path: tuple[str, ...]) -> str:
         return jsonedit.remove(text, self._syntax, path)
 
+    def is_bare(self, text: str, path: tuple[str, ...]) -> bool:
+        return jsonedit.is_bare(text, self._syntax, path)
+
     def shown(self, path: tuple[str, ...], entry: object) -> str:
         """A whole file with nothing else in it."""
         for key in reversed(path):
@@ -55,6 +58,7 @@ class TomlText:
     read = staticmethod(tomledit.read)
     put = staticmethod(tomledit.put)
     remove = staticmethod(tomledit.remove)
+    is_bare = staticmethod(tomledit.is_bare)
     shown = staticmethod(tomledit.shown)
 
 

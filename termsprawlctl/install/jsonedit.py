@@ -57,6 +57,12 @@ def remove(text: str, syntax: Syntax, path: tuple[str, ...]) -> str:
     return text if member is None else _cut(text, holder, member)
 
 
+def is_bare(text: str, syntax: Syntax, path: tuple[str, ...]) -> bool:
+    """Whether the object at the path has neither a member nor a comment. Raises NotJson."""
+    node = _walk(parse(_or_empty(text), syntax), path)
+    return node is not None and node.members == [] and not text[node.start + 1 : node.end - 1].strip()
+
+
 def _or_empty(text: str) -> str:
     return text if text.strip("\ufeff \t\r\n") else "{}\n"
 

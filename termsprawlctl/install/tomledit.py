@@ -63,6 +63,14 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     return text
 
 
+def is_bare(text: str, path: tuple[str, ...]) -> bool:
+    """Whether the table at the path has neither an entry nor a comment beside its name. Raises NotToml."""
+    if read(text, path) != {}:
+        return False
+    ends = (one.end for one in parse(text) if one.path == path)
+    return not any(text[end : _line_end(text, end)].strip() for end in ends)
+
+
 def shown(path: tuple[str, ...], entry: dict) -> str:
     """The table as text."""
     lines = [f"[{'.'.join(map(_key, path))}]"]
@@ -72,6 +80,8 @@ def shown(path: tuple[str, ...], entry: dict) -> str:
 
 
 def _appended(text: str, path: tuple[str, ...], entry: dict) -> str:
+    if any(one.kind == "pair" and path[: len(one.path)] == one.path for one in parse(text)):
+        raise NotToml(f"{'.'.join(path[:-1])} is an inline table, so it has to be changed by hand")
     block = shown(path, entry) + "\n"
     if text.strip("\ufeff"):
         block = ("\n" if text.endswith("\n") else "\n\n") + block

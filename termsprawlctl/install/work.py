@@ -43,7 +43,7 @@ class Plan:
         plan.entry = plan.client.dialect.make(server)
         if plan._there is not None:
             plan._require_ours()
-        with _Reading(plan.file):
+        with _Changing(plan.file):
             plan._new = plan._text.put(plan.file.text, plan.path, plan.entry)
             if plan._there is None:
                 plan.action = ADD
@@ -61,7 +61,7 @@ class Plan:
         plan._require_ours()
         plan.action = REMOVE
         plan.entry = plan._there
-        with _Reading(plan.file):
+        with _Changing(plan.file):
             plan._new = plan._without_empty_container(plan._text.remove(plan.file.text, plan.path))
             plan._check(None)
         return plan
@@ -100,9 +100,9 @@ class Plan:
             return False
 
     def _without_empty_container(self, text: str) -> str:
-        """Without the object around our entry, where that came with it."""
+        """Without the object around our entry, where that came with it and holds no words of the user's."""
         container, before = self.path[:-1], self.file.backup_text() or ""
-        if self._text.read(text, container) != {} or self._text.read(before, container) is not None:
+        if not self._text.is_bare(text, container) or self._text.read(before, container) is not None:
             return text
         return self._text.remove(text, container)
 
@@ -141,6 +141,8 @@ def _is_ours(server: Server | None) -> bool:
 class _Reading:
     """Turns what is wrong with a file's text into an error that names the file."""
 
+    failure = "read as its client reads it"
+
     def __init__(self, file: ConfigFile) -> None:
         self._file = file
 
@@ -150,6 +152,12 @@ class _Reading:
     def __exit__(self, _, error, __) -> None:
         if isinstance(error, ValueError):
             raise CtlError(
-                f"{self._file.path} cannot be read as its client reads it: {error}.",
+                f"{self._file.path} cannot be {self.failure}: {error}.",
                 "It was left as it is; mend it first, or add the server by hand.",
             ) from None
+
+
+class _Changing(_Reading):
+    """The same for a text that could be read, but is written in a way that has no place for the change."""
+
+    failure = "changed safely"

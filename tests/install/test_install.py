@@ -220,6 +220,22 @@ def test_after_other_changes_only_the_entry_is_taken_out(home, client, name, tex
     assert path.read_bytes().decode() == expected
 
 
+@pytest.mark.parametrize(
+    ("client", "name", "before", "after"),
+    [
+        ("zed", ".config/zed/settings.json", '"context_servers": {', '"context_servers": { // my servers'),
+        ("zed", ".config/zed/settings.json", '"context_servers": {', '"context_servers": {\n    /* none yet */'),
+        ("codex", ".codex/config.toml", "[mcp_servers.termsprawl]", "[mcp_servers] # mine\n[mcp_servers.termsprawl]"),
+    ],
+)
+def test_the_users_comment_around_the_entry_stays(home, client, name, before, after):
+    path = home.folder / name
+    home.plan(client).carry_out()
+    path.write_text(path.read_text().replace(before, after))
+    home.plan(client, removing=True).carry_out()
+    assert after.split("\n[")[0].split("{")[-1] in path.read_text()
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_where_there_was_no_file_there_is_none_afterwards(home, client):
     plan = home.plan(client)
@@ -339,7 +355,7 @@ BROKEN = [
     ("codex", ".codex/config.toml", "[mcp_servers\n", "line 1"),
     ("codex", ".codex/config.toml", 'a = 1\n\nb = "x\n', "a string does not end at line 3"),
     ("codex", ".codex/config.toml", "a = 1\na = 2\n", "a is defined twice"),
-    ("codex", ".codex/config.toml", "mcp_servers = {}\n", "cannot"),
+    ("codex", ".codex/config.toml", "mcp_servers = {}\n", "cannot be changed safely: mcp_servers is an inline table"),
 ]
 
 

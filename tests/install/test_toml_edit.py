@@ -123,6 +123,11 @@ def test_an_entry_inside_an_inline_table_is_left_to_people(text):
         tomledit.remove(text, PATH)
 
 
+def test_an_inline_table_gets_no_entry_and_the_reason_is_told():
+    with pytest.raises(tomltree.NotToml, match="mcp_servers is an inline table"):
+        tomledit.put('mcp_servers = {docs = {command = "x"}}\n', PATH, SIMPLE)
+
+
 INVALID = [
     "a",
     "a =",
