@@ -26,7 +26,7 @@ def resolve(path: str, folder: str) -> str:
         path.encode()  # a name that is not UTF-8 could not be read back from the project file
         real = os.path.realpath(path)
         real.encode()
-        inside = real.startswith(os.path.join(os.path.realpath(folder), ""))
+        inside = os.path.join(real, "").startswith(os.path.join(os.path.realpath(folder), ""))
         if not inside:
             raise CtlError(f"{path} is outside the project {folder}.", "Tell the user where the file is instead.")
         _check_text(path, _head(real))

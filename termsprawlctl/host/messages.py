@@ -35,7 +35,7 @@ def check_text(text: str) -> None:
     if not 1 <= len(text) <= MAX_TEXT_CHARS:
         raise CtlError(
             f"The text has {len(text)} characters; 1 to {MAX_TEXT_CHARS} are allowed.",
-            "Write a file in the project and name its path.",
+            "Write a file in the project and name its path." if text else "Say what is to be done, or was.",
         )
     found = _REFUSED.search(text)
     if found:

@@ -133,7 +133,7 @@ def folder(tmp_path) -> Path:
         ("up", lambda p: p.symlink_to(p.parent.parent / "project-2"), "is outside the project"),
         ("../project-2/secret", lambda p: None, "is outside the project"),
         ("../project/../project-2/secret", lambda p: None, "is outside the project"),
-        ("", lambda p: None, "is outside the project"),
+        ("", lambda p: None, "it is a directory"),
         ("gone", lambda p: None, "No such file or directory"),
         ("dangling", lambda p: p.symlink_to("nothing"), "No such file or directory"),
         ("circle", lambda p: p.symlink_to("circle"), "Too many levels of symbolic links"),

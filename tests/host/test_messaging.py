@@ -202,6 +202,14 @@ def test_text_that_a_terminal_would_act_on_is_refused(text):
         messages.check_text(text)
 
 
+def test_the_remedy_for_a_wrong_length_fits_it():
+    with pytest.raises(CtlError, match="Write a file"):
+        messages.check_text("x" * 16_001)
+    with pytest.raises(CtlError, match="Say what") as raised:
+        messages.check_text("")
+    assert "file" not in str(raised.value)
+
+
 @pytest.mark.parametrize("message_id", ["", "x" * 257, "a\n\x1b"])
 def test_an_id_of_a_message_is_short_and_printable(message_id):
     with pytest.raises(CtlError, match="messageId has to be"):
