@@ -99,7 +99,6 @@ class Run:
         if not executable:
             message = f"{self._flavour.executable} is not installed, or not on PATH"
             return self._bare_outcome(Verdict(FAILED, "not_installed", message, self._flavour.install))
-        self._request.scratch = tempfile.mkdtemp(prefix="termsprawlctl-run-")
         report = Heartbeat(report, self._settings.heartbeat_s, time.monotonic)
         report(f"Starting {self._flavour.name}")
         environment = self._environment()
@@ -108,6 +107,7 @@ class Run:
             return self._ask([executable, *arguments], environment, cancelled, report, limit_s)
 
         with FirstRun(lambda: self._flavour.untouched_home(environment), cancelled, report) as first:
+            self._make_scratch(environment)
             if not (self._request.model or cancelled.is_set()):
                 self._request.model = self._flavour.default_model(self._request, environment, ask)
             if cancelled.is_set():
@@ -157,12 +157,16 @@ class Run:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         # Some CLIs believe PWD more than their working directory.
         environment["PWD"] = self._request.cwd
-        if self._flavour.own_temporary:
-            environment["TMPDIR"] = os.path.join(self._request.scratch, "tmp")
-            os.mkdir(environment["TMPDIR"], mode=0o700)
         for name in (MARKER, *self._flavour.unset):
             environment.pop(name, None)
         return environment
+
+    def _make_scratch(self, environment: dict[str, str]) -> None:
+        # As late as can be: until a supervisor knows of it, nobody removes it should we be killed.
+        self._request.scratch = tempfile.mkdtemp(prefix="termsprawlctl-run-")
+        if self._flavour.own_temporary:
+            environment["TMPDIR"] = os.path.join(self._request.scratch, "tmp")
+            os.mkdir(environment["TMPDIR"], mode=0o700)
 
     def _start(self, argv: list[str], environment: dict[str, str], prompt: str) -> None:
         """Start a process of this run, in place of the one before."""

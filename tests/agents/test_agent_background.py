@@ -231,6 +231,20 @@ def test_the_first_run_of_a_home_is_alone_and_the_others_follow(box):
         assert "Waiting: another first run in this home" in labels(one)
 
 
+def test_a_server_that_is_killed_while_it_waits_for_the_first_run_of_another_leaves_nothing(box):
+    box.script('record("one", 1)\ntime.sleep(600)\n', name="opencode")
+    with box.server("--model", "a/b", agent="opencode") as one, box.server("--model", "a/b", agent="opencode") as two:
+        one.call("run", prompt="p")
+        until((box.home / "one").exists, "the first run")
+        before = box.leftovers()
+        two.call("run", prompt="p", token="t")
+        while "Waiting: another first run in this home" not in labels(two):
+            two.notifications.append(two.read())
+        two.process.kill()
+        two.process.wait()
+        assert box.leftovers() == before
+
+
 def test_a_run_that_lost_the_race_of_first_runs_is_tried_once_more(box):
     body = (
         "if not os.path.exists(os.environ['HOME'] + '/once'):\n"
