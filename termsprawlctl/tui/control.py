@@ -36,7 +36,8 @@ class Control:
         self._rest = b""
         self._loop = asyncio.get_running_loop()
         target = [] if session is None else ["-t", session]
-        # -N: never start a server, -f: as said above.
+        # -N: never start a server, -E: leave the session the environment that its own user gave
+        # it (SSH_AUTH_SOCK and the like), -f: as said above.
         argv = [
             tmux.base[0],
             "-u",
@@ -44,6 +45,7 @@ class Control:
             *tmux.base[1:],
             "-C",
             "attach-session",
+            "-E",
             "-f",
             "ignore-size,no-output",
             *target,

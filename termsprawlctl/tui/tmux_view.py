@@ -64,6 +64,7 @@ class TmuxView:
         self._activity: int | None = None
         self._observing = self._observe_again = False
         self._tells_prompts = False
+        self._overlaid = False  # by a prompt, a menu or a popup
         self._sessions: dict[str, tuple[str, str]] = {}
         self._pane: str | None = None
         self._on_pane_closed = None
@@ -229,18 +230,19 @@ class TmuxView:
         client = found[0]
         self._shown = (client.session, client.window, client.pane)
         self._note_activity(client.activity)
+        self._note_overlay(any(answer is not None for answer in open_ones))
         self._observed = Observed(
             workspace=(*self._shown, self._moves),
             session_id=clients.public_id(client.server, client.session) if client.session else None,
             ready=not client.suspended,
-            blocked=client.prefix or client.mode or any(answer is not None for answer in open_ones),
+            blocked=client.prefix or client.mode or self._overlaid,
         )
         self._controller.observe(self._observed)
         if client.session and client.session != self._control_session:
             # Where the user is not, the watcher has no business to be: it would keep the
-            # session in use, and count as somebody who looks at it.
+            # session in use, and count as somebody who looks at it. -E: as for attaching.
             self._control_session = client.session
-            self._control.ask([f"switch-client -t {quoted(client.session)}"], lambda _answers: None)
+            self._control.ask([f"switch-client -E -t {quoted(client.session)}"], lambda _answers: None)
 
     def _note_activity(self, activity: int) -> None:
         if activity != self._activity:
@@ -248,6 +250,12 @@ class TmuxView:
             # Whole seconds, rounded down: the input may have come as late as the end of its second.
             ago_s = self._wall_clock() - (activity + 1)
             self._controller.human_input(self._clock() - max(ago_s, -1.0))
+
+    def _note_overlay(self, overlaid: bool) -> None:  # noqa: FBT001 - what was seen
+        if self._overlaid and not overlaid:
+            # It was the user who closed it, and tmux counts no key there as activity.
+            self._controller.human_input(self._clock())
+        self._overlaid = overlaid
 
     def _disconnected(self) -> None:
         if self._observed is not NOTHING:

@@ -224,6 +224,20 @@ def test_a_popup_blocks_until_it_is_closed(tmux, client, start):
     share.quiet_context()
 
 
+def test_what_was_typed_into_a_prompt_is_followed_by_a_rest_too(tmux, client, start):
+    share = start()
+    share.quiet_context()
+    client.type(PREFIX + b",")
+    eventually(lambda: share.context()["blocked"], "the prompt blocks")
+    pressed_s = max(int(second) for second in tmux.clients("#{client_activity}"))
+    eventually(lambda: time.time() > pressed_s + 3)
+    assert share.context()["blocked"], "by the prompt, and by no key any more"
+    client.type(b"x\r")
+    eventually(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{window_name}").endswith("x"))
+    assert share.context()["blocked"]
+    assert not share.quiet_context()["blocked"]
+
+
 def test_asking_for_prompts_and_menus_shows_nothing_to_the_user(tmux, client, start):
     """The questions are made to be refused; a refusal must not appear anywhere."""
     share = start()
@@ -258,6 +272,17 @@ def test_the_watcher_changes_no_window_size_and_no_option(tmux, client, start):
     assert [tmux.run("show-options", *scope) for scope in (["-g"], ["-s"], ["-gw"], ["-t", "=one:"])] == options
     assert tmux.run("show-hooks", "-g") == hooks
     assert tmux.run("display-message", "-p", "-t", "=one:", "#{window_width}") == "140"
+
+
+def test_the_watcher_leaves_every_session_the_environment_that_it_had(tmux, client, start):
+    for name in ("one", "two"):
+        tmux.run("set-environment", "-t", f"={name}", "SSH_AUTH_SOCK", f"/agent/{name}")
+    share = start()
+    tmux.run("switch-client", "-E", "-c", client.name, "-t", "=two")
+    eventually(lambda: "two" in tmux.clients("#{?client_control_mode,#{session_name},}"), "the watcher follows")
+    share.stop()
+    for name in ("one", "two"):
+        assert f"SSH_AUTH_SOCK=/agent/{name}" in tmux.run("show-environment", "-t", f"={name}").splitlines()
 
 
 def test_the_watcher_goes_where_the_client_goes_and_keeps_no_session_open(tmux, client, start, ids):
