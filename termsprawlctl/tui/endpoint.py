@@ -52,12 +52,17 @@ def require_posix(system: str = os.name) -> None:
 def load(path: str) -> Endpoint:
     """Check directory, file and socket, and read the file. Raises EndpointError."""
     require_posix()
-    directory = check_path(path)
-    seen = _check(path, "endpoint file", stat.S_ISREG, "a regular file", FILE_MODE)
+    directory, (instance_id, generation, token) = load_file(path)
     socket_path = os.path.join(directory, SOCKET_NAME)
     _check(socket_path, "socket", stat.S_ISSOCK, "a unix socket", FILE_MODE)
-    instance_id, generation, token = parse(_read(path, seen))
     return Endpoint(instance_id, generation, token, socket_path)
+
+
+def load_file(path: str) -> tuple[str, tuple[str, str, str]]:
+    """The directory, and what parse() gives: load() without a look at the socket. Raises EndpointError."""
+    directory = check_path(path)
+    seen = _check(path, "endpoint file", stat.S_ISREG, "a regular file", FILE_MODE)
+    return directory, parse(_read(path, seen))
 
 
 def check_path(path: str) -> str:

@@ -134,7 +134,8 @@ def revoke(path: str) -> bool:
     Raises EndpointError for a path that is no endpoint, CtlError where the share is not
     one of ours or does not end.
     """
-    directory = endpoint.check_path(path)
+    # Before anybody is signalled: a program that holds some other file of this name is no share.
+    directory = endpoint.load_file(path)[0]
     try:
         pid = owner_of(path)
     except OSError as error:
@@ -146,6 +147,8 @@ def revoke(path: str) -> bool:
         raise CtlError("the share runs where its process cannot be seen from here.", "Revoke it there.")
     try:
         os.kill(pid, signal.SIGTERM)
+        # One that was suspended (Ctrl-Z) ends only once it runs again.
+        os.kill(pid, signal.SIGCONT)
     except ProcessLookupError:
         pass
     except PermissionError:

@@ -18,23 +18,21 @@ from .place import Place
 from .share import Share
 from .tmux_view import TmuxView
 
+# A session id may have thousands of characters, and a reader that stalls must not make us wait: see _write().
+_MAX_SHOWN_CHARS = 80
 _SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 
 
 def run(tmux: Tmux, client: Client, *, with_bar: bool) -> int:
     """Share the client until something ends that; returns the exit status. Raises CtlError before it starts."""
-    place = Place()
-    try:
-        return asyncio.run(_Sharing(tmux, client, place).run(with_bar=with_bar))
-    finally:
-        place.remove()
+    return asyncio.run(_Sharing(tmux, client).run(with_bar=with_bar))
 
 
 class _Sharing:
-    def __init__(self, tmux: Tmux, client: Client, place: Place) -> None:
+    def __init__(self, tmux: Tmux, client: Client) -> None:
         self._tmux = tmux
         self._client = client
-        self._place = place
+        self._place: Place | None = None
         self._share: Share | None = None
         self._over: asyncio.Future | None = None
         self._status = OK
@@ -45,6 +43,8 @@ class _Sharing:
         loop.set_exception_handler(self._fail)
         for number, name in _SIGNALS.items():
             loop.add_signal_handler(number, self._end, f"revoked ({name})")
+        # Only now: a signal that came between would leave the directory behind.
+        self._place = Place()
         view = TmuxView(self._tmux, self._client, self._end)
         controller = Controller(view, self._place.identity)
         self._share = Share(controller, self._place.token, view.refresh, _report)
@@ -61,6 +61,8 @@ class _Sharing:
                 shown = bar.BarPane(self._tmux, self._client.session, self._client.window, self._place.path)
                 view.watch_pane(shown.pane, lambda: self._end("revoked (the bar was closed)"))
             keys = _Keys(loop, self._end)
+            keys.take()
+            loop.add_signal_handler(signal.SIGCONT, keys.take)
             self._announce()
             say(f"TUIMCP off: {await self._over}")
         finally:
@@ -96,7 +98,7 @@ class _Sharing:
 def _report(request, revision: int | None, answer: dict) -> None:
     """One line a request: what, from which revision, what came of it."""
     if isinstance(request, wire.SelectSession):
-        what = f"{wire.SELECT_SESSION} {request.session_id} from revision {revision}"
+        what = f"{wire.SELECT_SESSION} {_shortened(request.session_id)} from revision {_shortened(str(revision))}"
     else:
         what = wire.GET_VIEW_CONTEXT
     if answer["status"] == wire.REJECTED:
@@ -104,6 +106,10 @@ def _report(request, revision: int | None, answer: dict) -> None:
     else:
         view = answer["context"]
         say(f"{what}: {answer['status']}, revision {view['revision']}, {view.get('sessionId', view['route'])}")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN_CHARS else text[: _MAX_SHOWN_CHARS - 1] + "…"
 
 
 def say(text: str) -> None:
@@ -133,14 +139,18 @@ class _Keys:
         self._loop = loop
         self._on_revoke = on_revoke
         self._saved = None
+
+    def take(self) -> None:
+        """Have each key at once from here on, if they are ours; anew after a pause, when a shell has changed that."""
         if not os.isatty(console.STDIN) or not self._in_foreground():
             return
         import termios
         import tty
 
-        self._saved = termios.tcgetattr(console.STDIN)
+        if self._saved is None:
+            self._saved = termios.tcgetattr(console.STDIN)
         tty.setcbreak(console.STDIN)
-        loop.add_reader(console.STDIN, self._read)
+        self._loop.add_reader(console.STDIN, self._read)
 
     def close(self) -> None:
         """Give the terminal back as it was."""

@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from support.command import run
 from support.tui_endpoint import CONTEXT, TOKEN, FakeEndpoint, line
-from support.tui_share import RunningShare, ask, dial, one_line
+from support.tui_share import RunningShare, ask, dial, one_line, select_request
 from support.tui_tmux import PATIENCE_S, Prepared, Terminal, eventually, is_running, plain_path
 
 GET = {"operation": "get_view_context"}
@@ -71,6 +73,45 @@ def test_a_signal_ends_it_cleanly_and_the_client_stays_as_it_is(share, tmux, num
     waiting.close()
     assert tmux.clients() == [tmux.first.name], "the watcher is gone"
     assert tmux.session_of(tmux.first) == "one"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_it_starts_leaves_nothing_behind(argv, tmux, number):
+    for _ in range(4):  # the moment is short, and missed now and then
+        process = subprocess.Popen(
+            argv, env=tmux.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        end = time.monotonic() + PATIENCE_S
+        while not places(tmux):  # without a pause
+            assert time.monotonic() < end
+        process.send_signal(number)
+        process.wait(PATIENCE_S)
+        assert places(tmux) == []
+
+
+def test_revoke_ends_a_share_that_is_suspended(ctl, share, tmux):
+    share.process.send_signal(signal.SIGSTOP)
+    done = run([ctl, "tui", "revoke", share.path], tmux.env)
+    assert (done.status, done.out, done.err) == (0, b"revoked\n", b"")
+    assert_over(share, tmux, "revoked (SIGTERM)")
+
+
+def test_r_revokes_after_a_pause_too(argv, tmux):
+    # A shell with job control of its own: it takes the terminal back, and sets it to lines.
+    shell = Terminal(["bash", "--norc", "-i"], tmux.env)
+    shell.type(f"{' '.join(argv)}\r".encode())
+    eventually(lambda: b"To revoke: " in shell.output)
+    shell.type(b"\x1a")
+    eventually(lambda: b"Stopped" in shell.output)
+    shell.type(b"echo r-$((40+2))\r")
+    eventually(lambda: b"r-42" in shell.output)
+    assert len(places(tmux)) == 1
+    pid = open_children(shell.process.pid)[0]
+    shell.type(b"fg\r")
+    eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T", "it runs again")
+    # No line end: in a terminal that is set to lines none of these would arrive.
+    eventually(lambda: shell.type(b"r") or b"TUIMCP off: revoked (r)" in shell.output)
+    shell.close()
 
 
 def test_two_signals_at_once_do_no_harm(share, tmux):
@@ -197,6 +238,20 @@ def test_a_reader_that_does_not_read_holds_nothing_up(argv, tmux):
     os.close(writer)
 
 
+def test_no_request_however_long_holds_it_up_where_nobody_reads(argv, tmux):
+    reader, writer = os.pipe()
+    process = subprocess.Popen(argv, env=tmux.env, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
+    path = os.read(reader, 4096).decode().split("  [Revoke]")[0][len("TUIMCP on: ") :]
+    context = ask(path, GET)["context"]
+    fill(writer)
+    os.read(reader, 8192)  # room for a line, but not for a frame
+    assert ask(path, select_request(context, "ses_" + "a" * 15_000))["status"] == "rejected"
+    process.terminate()
+    assert process.wait(PATIENCE_S) == 0
+    os.close(reader)
+    os.close(writer)
+
+
 def fill(writer: int) -> None:
     """Write until the pipe takes no more."""
     os.set_blocking(writer, False)
@@ -280,6 +335,20 @@ def test_revoke_leaves_another_programs_share_alone(ctl, tmp_path_factory, herme
     assert done.status == 1
     assert b"belongs to another program" in done.err
     assert fake.file.exists()
+    fake.close()
+
+
+def test_revoke_signals_nobody_who_holds_some_other_file_of_that_name(ctl, tmp_path_factory, hermetic_env):
+    fake = FakeEndpoint(tmp_path_factory.mktemp("f"), {"version": 1})
+    hold = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+    argv = [sys.executable, "-c", hold, fake.path]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        done = run([ctl, "tui", "revoke", fake.path], hermetic_env)
+        holder.communicate(b"\n")
+    assert holder.returncode == 0
+    assert done.status == 2
+    assert b"members" in done.err
     fake.close()
 
 
