@@ -31,15 +31,18 @@ def call(path: str, request, context: Context | None = None, clock=time.monotoni
     mine = (target.instance_id, target.generation)
     if isinstance(request, wire.SelectSession) and (request.instance_id, request.generation) != mine:
         return wire.rejected(wire.STALE_TARGET)
-    answer = _exchange(target, request, context, Deadline(DEADLINE_S, clock))
+    try:
+        frame = wire.encode_request(target.token, request)
+    except wire.InvalidFrame:
+        return wire.rejected(wire.INVALID_REQUEST)  # longer than a frame may be
+    answer = _exchange(target, frame, request, context, Deadline(DEADLINE_S, clock))
     view = answer.get("context")
     if view and (view["instanceId"], view["generation"]) != mine:
         return wire.rejected(wire.STALE_TARGET)
     return answer
 
 
-def _exchange(target: endpoint.Endpoint, request, context: Context, deadline: Deadline) -> dict:
-    frame = wire.encode_request(target.token, request)
+def _exchange(target: endpoint.Endpoint, frame: bytes, request, context: Context, deadline: Deadline) -> dict:
     if context.cancelled.is_set():
         return wire.rejected(wire.CANCELLED)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:

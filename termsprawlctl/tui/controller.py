@@ -167,7 +167,7 @@ class Controller:
             self._settle(flight, flight.receipt.answer)
             return
         request = flight.receipt.request
-        refusal = self._refusal(request) or (None if known else wire.TARGET_UNAVAILABLE)
+        refusal = self._refusal(request) if known else wire.TARGET_UNAVAILABLE
         if refusal:
             self._settle(flight, wire.rejected(refusal))
             return

@@ -66,6 +66,13 @@ def test_a_context_of_another_target_is_stale(fake, name):
     assert code(client.call(fake.path, PICK)) == "stale_target"
 
 
+def test_a_request_that_fits_no_frame_is_invalid_and_connects_to_nobody(fake):
+    assert code(client.call(fake.path, PICK._replace(session_id="ses_" + "a" * 16384))) == "invalid_request"
+    fake.listener.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        fake.listener.accept()
+
+
 def test_a_call_that_is_cancelled_already_connects_to_nobody(fake):
     context = Context()
     context.cancel()

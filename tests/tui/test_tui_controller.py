@@ -200,6 +200,13 @@ def test_what_changes_while_validating_is_seen_by_the_second_guard(controller, v
     assert view.shown == []
 
 
+def test_an_unknown_session_is_unavailable_whatever_else_changed_meanwhile(controller, view):
+    caller = select(controller, request(controller))
+    view.become(workspace="v")
+    view.validations.pop()(False)
+    assert caller.code == "target_unavailable"
+
+
 def test_a_key_pressed_while_validating_stops_the_navigation(controller, view, clock):
     caller = select(controller, request(controller))
     controller.human_input(clock.now_s)
