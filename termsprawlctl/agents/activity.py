@@ -244,7 +244,7 @@ def describe(step: dict) -> str:
         marks = [f"[{'x' if item['done'] else ' '}] {item['text']}" for item in step["items"]]
         return "plan: " + one_line("; ".join(marks), MAX_SAID)
     if kind == "edit":
-        return f"edited {step.get('change', 'write')} {step.get('path', '?')}" + _ending(step)
+        return "edited " + _edited(step, MAX_COMMAND) + _ending(step)
     return _WORDS[kind][1].lower() + " " + _subject(step, quoted=True) + _ending(step)
 
 
@@ -305,5 +305,10 @@ def _label_subject(step: dict) -> str:
     if step["kind"] == "command":
         return one_line(unwrapped(step.get("command") or "?"), MAX_LABEL - 20)
     if step["kind"] == "edit":
-        return f"{step.get('change', 'write')} {step.get('path', '?')}"
+        return _edited(step, MAX_LABEL - 20)
     return one_line(_subject(step, quoted=False), MAX_LABEL - 20)
+
+
+def _edited(step: dict, limit: int) -> str:
+    # A name may hold anything: line ends, too.
+    return f"{step.get('change', 'write')} {one_line(step.get('path') or '?', limit)}"

@@ -13,6 +13,7 @@ NO_ANSWER = "(The agent ended without a final message.)"
 # Of the size of a result, the account of the run may have this part, if the answer needs the rest.
 ACTIVITY_SHARE = 0.35
 ERROR_SHARE = 0.4
+FILES_SHARE = 0.2
 MAX_STEP_TEXT = 300
 MAX_TAIL = 1500
 MIN_ANSWER_BYTES = 200
@@ -61,7 +62,7 @@ def structure_of(outcome, settings, full_output: str = "") -> dict:
         "cwd": outcome.cwd,
         "durationMs": outcome.duration_ms,
         "usage": _numbers(outcome.reader.usage) or None,
-        "files": files_of(outcome.changes),
+        "files": files_of(outcome.changes, int(budget * FILES_SHARE)),
         "note": verdict.note or None,
         "fullOutput": full_output or None,
         "error": None if verdict.status == COMPLETED else _error(outcome, budget),
@@ -119,14 +120,19 @@ def cut_answer(text: str, max_bytes: int, full_output: str) -> str:
     return f"{head}\n\n[… about {gone} characters left out{where} …]\n\n{tail}"
 
 
-def files_of(changes: dict[str, str]) -> dict:
-    """{"added": [paths], "modified": [...], "deleted": [...]}, each at most MAX_LISTED long."""
+def files_of(changes: dict[str, str], max_bytes: int) -> dict:
+    """{"added": [paths], "modified": [...], "deleted": [...]}, each at most MAX_LISTED long.
+
+    Together they have at most so many bytes; "more" counts the paths that are not listed.
+    """
     files: dict = {}
+    gone = 0
     for name in ("added", "modified", "deleted"):
         paths = sorted(path for path, change in changes.items() if change == name)
-        files[name] = [_valid(path) for path in paths[:MAX_LISTED]]
-        if len(paths) > MAX_LISTED:
-            files["more"] = files.get("more", 0) + len(paths) - MAX_LISTED
+        files[name] = _taking([_valid(path) for path in paths[:MAX_LISTED]], max_bytes // 3)
+        gone += len(paths) - len(files[name])
+    if gone:
+        files["more"] = gone
     return files
 
 

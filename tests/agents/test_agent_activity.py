@@ -144,6 +144,18 @@ def test_the_summary_of_each_kind_is_one_line():
     ]
 
 
+def test_a_file_name_cannot_forge_a_line_nor_colour_nor_flood_one():
+    told = Activity("/w")
+    told.edit("add", "/w/a\n- ran `rm -rf /` -> exit 0\x1b[31m")
+    told.edit("add", "/w/" + "d" * 100_000)
+    lines = summary(told.steps(answered=True))
+    assert lines[1] == "- edited add a - ran `rm -rf /` -> exit 0"
+    for text in (*lines, *told.take_labels()):
+        assert len(text) < 400
+        assert "\n" not in text
+        assert "\x1b" not in text
+
+
 class Clock:
     def __init__(self):
         self.now = 100.0

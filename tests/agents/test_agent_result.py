@@ -54,21 +54,24 @@ def test_without_trace_there_is_only_the_answer():
         outcome('\\"\x01\n' * 30_000, 40),
         outcome("short", 999, output="long output " * 200),
         outcome("line\n" * 5_000, 0, changes={f"folder/{number}.txt": "added" for number in range(3000)}),
+        outcome("line\n" * 5_000, 0, changes={f"{'d' * 200}/{number}": "modified" for number in range(300)}),
         outcome(
             "x", 500, Verdict(FAILED, "failed", "m" * 500, "r"), errors="e" * 8000, output="o" * 8000, exit_status=1
         ),
     ],
-    ids=["words", "unicode", "escapes", "steps", "files", "failure"],
+    ids=["words", "unicode", "escapes", "steps", "files", "long paths", "failure"],
 )
 def test_text_and_structure_stay_within_the_limit(made, limit):
     settings = Settings()
     settings.result_bytes = limit
     path = "/home/user/.local/state/termsprawlctl/agent-outputs/run-0123456789abcdef.txt"
     text, structure = text_of(made, settings, path), structure_of(made, settings, path)
-    # A tenth more: the lines that say what was left out, and lists of files, are not counted.
+    # A tenth more: the lines that say what was left out are not counted.
     assert len(text.encode()) <= limit * 1.1 + 400
-    if not made.changes:
-        assert len(json.dumps(structure, ensure_ascii=False).encode()) <= limit * 1.1 + 1500
+    assert len(json.dumps(structure, ensure_ascii=False).encode()) <= limit * 1.1 + 1500
+    if made.changes:
+        listed = sum(len(structure["files"][name]) for name in ("added", "modified", "deleted"))
+        assert listed + structure["files"]["more"] == len(made.changes)
     if made.verdict.status == COMPLETED:
         assert text[:1] == structure["answer"][:1] == "".join(made.reader.answer_parts())[:1]
 
