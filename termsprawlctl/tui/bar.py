@@ -141,7 +141,8 @@ def run(path: str, tmux: Tmux, pane: str | None, mouse: MouseOption) -> int:
             if _ENDING.intersection(events) or (keys and asks_to_revoke(keys, text)):
                 _revoke(path)
     except (OSError, CtlError):
-        # No pane, no bar; and nothing is shared behind the user's back.
+        # No pane, no bar; and nothing is shared behind the user's back. Alone, it would hold
+        # a window open whose last shell the user has left.
         _revoke(path)
     mouse.restore()
     return 0
@@ -158,10 +159,19 @@ def _noted_by_the_wakeup_descriptor(_number, _frame) -> None:
 def _draw(path: str, tmux: Tmux, pane: str | None) -> str:
     columns, lines = os.get_terminal_size(console.STDOUT)
     if lines > 1 and pane:
+        if _is_alone(tmux, pane):
+            raise CtlError("the bar is alone in its window.")
         _quietly(tmux, "resize-pane", "-t", pane, "-y", "1")
     text = fitted(path, columns)
     console.out(f"\033[H\033[7m{text.ljust(columns)}\033[0m")
     return text
+
+
+def _is_alone(tmux: Tmux, pane: str) -> bool:
+    try:
+        return tmux.run("display-message", "-p", "-t", pane, "#{window_panes}", timeout_s=CLEANUP_S).strip() == "1"
+    except CtlError:
+        return False
 
 
 def _wait(path: str, writer: int) -> None:

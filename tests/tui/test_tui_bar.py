@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.command import run
-from support.tui_share import ask, dial
+from support.tui_share import RunningShare, ask, dial
 from support.tui_tmux import PREFIX, Prepared, eventually, plain_path
 
 from termsprawlctl.tui import bar
@@ -164,6 +164,16 @@ def test_without_its_bar_a_share_does_not_go_on_unseen(tmux, shared, how):
     else:
         os.kill(int(tmux.run("display-message", "-p", "-t", shared.pane, "#{pane_pid}")), signal.SIGKILL)
     shared.assert_gone()
+
+
+def test_the_bar_holds_no_window_open_that_the_user_has_left(tmux, client, ctl):
+    tmux.run("new-window", "-d", "-t", "=one:")
+    share = RunningShare([ctl, "tui", "share", "--bar", "--socket-path", tmux.socket], tmux.env)
+    client.type(b"exit\r")
+    eventually(lambda: tmux.run("list-windows", "-t", "=one", "-F", "#{window_index}") == "1", "the window has closed")
+    assert share.ended() == 0
+    assert tmux.run("show-options", "-t", "=one:", "mouse") == ""
+    assert tmux.session_of(client) == "one"
 
 
 def test_the_bar_stays_one_line_when_the_window_is_resized(tmux, client, shared):
