@@ -95,12 +95,14 @@ class Folders:
         self._warned = False  # of the default, which is the same for each run
         self.workspace = ""  # the temporary one, once it is needed
 
-    def choose(self, wanted: str) -> str:
-        """An existing directory, absolute. Never fails a run: what cannot be used is skipped with a warning.
+    def choose(self, wanted: str, session: str = "") -> str:
+        """An existing directory, absolute: `wanted`, else `session` (where the session was), and so on.
+
+        Never fails a run: what cannot be used is skipped with a warning.
 
         Raises OSError only when not even a temporary directory can be made.
         """
-        for path, whose in ((wanted, "cwd"), (self._default, "the default cwd")):
+        for path, whose in ((wanted, "cwd"), (session, "the session's cwd"), (self._default, "the default cwd")):
             if path.strip():
                 problem = _problem(path)
                 if not problem:

@@ -146,7 +146,14 @@ class AgentProvider(Provider):
 
     def _check_folder(self, parts, call: RunCall) -> None:
         first = self._sessions.get(call.session_id, "")
-        if first and call.cwd and parts.flavour.same_folder and os.path.realpath(first) != os.path.realpath(call.cwd):
+        if not (first and parts.flavour.same_folder):
+            return
+        if not os.path.isdir(first):
+            raise BadArguments(
+                f"sessionId: {self._agent} can only continue this session in {first}, which is gone: "
+                "leave sessionId out to start a new one."
+            )
+        if os.path.isdir(call.cwd) and os.path.realpath(first) != os.path.realpath(call.cwd):
             raise BadArguments(
                 f"cwd is not the folder of this session, which {self._agent} can only continue in {first}: "
                 "leave cwd out."
@@ -205,7 +212,7 @@ class AgentProvider(Provider):
 
     def _choose_folder(self, call: RunCall) -> str:
         with self._folders_lock:
-            return self._folders.choose(call.cwd or self._sessions.get(call.session_id, ""))
+            return self._folders.choose(call.cwd, self._sessions.get(call.session_id, ""))
 
 
 def _result(text: str, structured: dict) -> dict:

@@ -173,6 +173,21 @@ def test_a_session_that_lives_in_one_folder_is_refused_another(box, tmp_path, ag
         refused = server.answer_to(server.call("run", prompt="p", sessionId="ses_1", cwd=str(tmp_path)))
         assert refused["result"]["isError"] is True
         assert str(box.project) in text(refused)
+        # A folder that does not exist counts as none, so the session's own is next.
+        again = structured(server.answer_to(server.call("run", prompt="p", sessionId="ses_1", cwd="/no/such/folder")))
+        assert again["cwd"] == str(box.project)
+
+
+def test_a_session_whose_only_folder_is_gone_is_refused_at_once(box, tmp_path):
+    box.script(OPENCODE_OK, name="opencode")
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    with box.server("--model", "a/b", agent="opencode") as server:
+        server.answer_to(server.call("run", prompt="p", cwd=str(folder)))
+        folder.rmdir()
+        refused = server.answer_to(server.call("run", prompt="p", sessionId="ses_1"))
+        assert refused["result"]["isError"] is True
+        assert f"{folder}, which is gone" in text(refused)
 
 
 def test_an_agent_that_starts_this_server_again_is_refused(box):
