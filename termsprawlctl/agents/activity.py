@@ -31,6 +31,7 @@ READY = "Response ready"
 FIRST_STEPS = 300
 LAST_STEPS = 700
 MAX_FILES = 5000
+MAX_OPEN = 1000  # calls that have not ended
 
 
 class Activity:
@@ -55,6 +56,8 @@ class Activity:
         """A call has started; `key` finds it again. `at` (any unit) orders steps that come late."""
         entry = self._add(kind, at, {"status": "running", **fields})
         self._open[key] = entry
+        if len(self._open) > MAX_OPEN:
+            del self._open[next(iter(self._open))]
         self._label(_begin_label(entry.step))
 
     def end(self, kind: str, key: object, status: str = "completed", at: float | None = None, **fields) -> None:

@@ -146,7 +146,12 @@ def _failure(flavour: Flavour, message: str, end: Ending) -> Verdict:
     known = flavour.diagnose(message) or flavour.diagnose(last_lines(end.errors))
     if known is not None:
         return Verdict(FAILED, known.code, message, known.remedy)
-    return Verdict(FAILED, "failed", message, "The end of stderr below may say more." if cause else "")
+    remedy = (
+        "The end of stderr below may say more."
+        if cause
+        else f"Run it again; if that fails, too, start `{flavour.executable}` yourself to see why."
+    )
+    return Verdict(FAILED, "failed", message, remedy)
 
 
 def _died(flavour: Flavour, run: Reader, end: Ending) -> Verdict:

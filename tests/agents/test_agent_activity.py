@@ -156,6 +156,22 @@ def test_a_file_name_cannot_forge_a_line_nor_colour_nor_flood_one():
         assert "\x1b" not in text
 
 
+def test_calls_that_never_end_do_not_fill_memory():
+    told = Activity("/w")
+    for number in range(5000):
+        told.begin("command", number, command=f"sleep {number}")
+        told.take_labels()
+    assert not told.is_open(0)
+    assert told.is_open(4999)
+    told.end("command", 0, command="sleep 0", exitCode=0)
+    assert told.steps(answered=True)[-1] == {
+        "kind": "command",
+        "command": "sleep 0",
+        "exitCode": 0,
+        "status": "completed",
+    }
+
+
 class Clock:
     def __init__(self):
         self.now = 100.0

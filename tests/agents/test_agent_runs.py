@@ -227,8 +227,9 @@ def test_a_cli_that_cannot_be_executed_is_told_as_that(box):
         ('print("Hello")', "wrong_version", "AGENT_CLI_MCP_STRUCTURED=0"),
         ("begin()\nos.kill(os.getpid(), 11)", "ended_early", "killed by signal 11"),
         ("begin()\nsys.exit(3)", "ended_early", "exit 3"),
+        ('begin()\nsay({"type": "turn.failed", "error": {"message": "boom"}})\nsys.exit(1)', "failed", "start `codex`"),
     ],
-    ids=["login", "flag", "limit", "no events", "crash", "exit"],
+    ids=["login", "flag", "limit", "no events", "crash", "exit", "unknown"],
 )
 def test_a_failure_is_named_and_says_what_to_do(box, body, code, said):
     box.script(body)
@@ -237,6 +238,7 @@ def test_a_failure_is_named_and_says_what_to_do(box, body, code, said):
         assert answer["result"]["isError"] is True
         assert structured(answer)["error"]["code"] == code
         assert said in text(answer).splitlines()[0]
+        assert structured(answer)["error"]["remedy"]
 
 
 def test_a_permission_that_nobody_could_give_is_named_with_the_setting_that_allows_it(box):
