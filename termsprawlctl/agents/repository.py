@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 
+from .processtree import send_to_group
 from .wording import relative
 
 # A repository with more changes than this is not compared.
@@ -178,7 +180,7 @@ def _git(root: str, *arguments: str) -> bytes | None:
     with process:
         output = _read(process)
         if output is None:
-            process.kill()
+            send_to_group(process.pid, signal.SIGKILL)  # a git that is a script has children
             return None
         return output if process.wait() == 0 else None
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+from support.scripted_agent import is_alive, until
 
 from termsprawlctl.agents import repository
 
@@ -113,3 +114,14 @@ def test_looking_runs_no_program_that_the_repository_names(folder, tmp_path):
 def test_a_folder_that_git_cannot_read_gives_nothing(tmp_path):
     (tmp_path / ".git").write_text("gitdir: /no/such/place\n")
     assert repository.look(str(tmp_path)) is None
+
+
+def test_a_git_that_hangs_is_ended_with_what_it_started(folder, tmp_path, monkeypatch):
+    script, child = tmp_path / "bin" / "git", tmp_path / "child"
+    script.parent.mkdir()
+    script.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {child}\nwait\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(repository, "TIMEOUT_S", 2.0)
+    assert repository.look(str(folder)) is None
+    until(lambda: not is_alive(int(child.read_text())), "the end of its child")
