@@ -2,7 +2,7 @@
 
 Its process shows the line and revokes on a click on [Revoke], `r` or Ctrl-C. It ends with
 the share, whatever ends that, and the pane with it. tmux passes clicks on only where its
-`mouse` option is on: while the bar stands it is, in this one session.
+`mouse` option is on: while a bar stands it is, in this one session.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from ..tmux import Tmux, TmuxError
 from . import place
 
 REVOKE = "[Revoke]"
+# Options of our own in tmux: on the pane of each bar; and on a session with bars, how its `mouse` was.
+_IS_BAR = "@termsprawlctl-bar"
+_MOUSE_WAS = "@termsprawlctl-mouse-was"
 CLEANUP_S = 2.0  # a server that does not answer must not hold up the end of a share
 # Screen: no cursor, no line wrap, mouse clicks with SGR coordinates.
 _SET_UP = "\033[?25l\033[?7l\033[?1000h\033[?1006h"
@@ -62,8 +65,8 @@ class BarPane:
             raise CtlError(f"tmux has no room for the bar: {error.message}.", "Share without --bar.") from None
         self.pane = made.strip()
         try:
-            for option in ("remain-on-exit", "synchronize-panes"):
-                tmux.run("set-option", "-p", "-t", self.pane, option, "off")
+            for option, value in (("remain-on-exit", "off"), ("synchronize-panes", "off"), (_IS_BAR, "on")):
+                tmux.run("set-option", "-p", "-t", self.pane, option, value)
             self._mouse.turn_on()
         except BaseException:
             self.close()
@@ -71,19 +74,22 @@ class BarPane:
 
     def close(self) -> None:
         """Take the bar away; harmless when it is gone."""
-        self._mouse.restore()
+        # In this order: of two bars that end at once, the later one finds itself the last.
         _quietly(self._tmux, "kill-pane", "-t", self.pane)
+        self._mouse.restore(self.pane)
 
 
 class MouseOption:
-    """tmux's `mouse` of one session: turned on if it was off, and put back as it was."""
+    """tmux's `mouse` of one session: turned on if it was off, and put back as it was with the last bar there."""
 
     def __init__(self, tmux: Tmux, session: str, was: str | None = None) -> None:
         self._tmux = tmux
         self._session = session
         if was is None:
             inherited = tmux.run("show-options", "-A", "-v", "-t", session, "mouse").strip()
-            was = "on" if inherited == "on" else self._own()
+            was = "on" if inherited == "on" else self._own("mouse")
+            # Another bar may have turned it on.
+            was = {"": was, "unset": ""}.get(self._own(_MOUSE_WAS), "off")
         self._was = was  # on: nothing to do; off: set so for this session; empty: not set
 
     def words(self) -> list[str]:
@@ -93,22 +99,37 @@ class MouseOption:
     def turn_on(self) -> None:
         """Raises TmuxError."""
         if self._was != "on":
-            self._tmux.run("set-option", "-t", self._session, "mouse", "on")
+            self._set(_MOUSE_WAS, self._was or "unset")
+            self._set("mouse", "on")
 
-    def restore(self) -> None:
-        """As it was, unless somebody has changed it since. Harmless when done twice."""
+    def restore(self, pane: str | None) -> None:
+        """As it was, unless somebody has changed it since, or a bar in another pane than `pane` needs it.
+
+        Harmless when done twice.
+        """
         if self._was == "on":
             return
         try:
-            if self._own() != "on":
+            if self._other_bars(pane) or not self._own(_MOUSE_WAS):
                 return
+            if self._own("mouse") == "on":
+                self._set("mouse", self._was)
+            self._set(_MOUSE_WAS, "")
         except CtlError:
             return
-        change = ["mouse", self._was] if self._was else ["-u", "mouse"]
-        _quietly(self._tmux, "set-option", "-t", self._session, *change)
 
-    def _own(self) -> str:
-        return self._tmux.run("show-options", "-v", "-t", self._session, "mouse", timeout_s=CLEANUP_S).strip()
+    def _other_bars(self, pane: str | None) -> bool:
+        rows = self._run("list-panes", "-s", "-t", self._session, "-F", f"#{{pane_id}} #{{{_IS_BAR}}}").splitlines()
+        return any(row.endswith(" on") and row != f"{pane} on" for row in rows)
+
+    def _set(self, option: str, value: str) -> None:
+        self._run("set-option", "-t", self._session, *([option, value] if value else ["-u", option]))
+
+    def _own(self, option: str) -> str:
+        return self._run("show-options", "-q", "-v", "-t", self._session, option).strip()
+
+    def _run(self, *command: str) -> str:
+        return self._tmux.run(*command, timeout_s=CLEANUP_S)
 
 
 def _quietly(tmux: Tmux, *command: str) -> None:
@@ -144,7 +165,7 @@ def run(path: str, tmux: Tmux, pane: str | None, mouse: MouseOption) -> int:
         # No pane, no bar; and nothing is shared behind the user's back. Alone, it would hold
         # a window open whose last shell the user has left.
         _revoke(path)
-    mouse.restore()
+    mouse.restore(pane)
     return 0
 
 

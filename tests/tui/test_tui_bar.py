@@ -166,6 +166,19 @@ def test_without_its_bar_a_share_does_not_go_on_unseen(tmux, shared, how):
     shared.assert_gone()
 
 
+@pytest.mark.parametrize("was", ["", "off"], ids=["not set", "off"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first", "second"])
+def test_of_two_bars_in_one_session_each_can_be_clicked_until_it_ends(tmux, ctl, order, was):
+    if was:
+        tmux.run("set-option", "-t", "=one:", "mouse", was)
+    before = tmux.run("show-options", "-t", "=one:")
+    shares = [RunningShare([ctl, "tui", "share", "--bar", "--socket-path", tmux.socket], tmux.env) for _ in range(2)]
+    shares[order[0]].stop()
+    assert tmux.run("show-options", "-v", "-t", "=one:", "mouse") == "on"
+    shares[order[1]].stop()
+    assert tmux.run("show-options", "-t", "=one:") == before
+
+
 def test_the_bar_holds_no_window_open_that_the_user_has_left(tmux, client, ctl):
     tmux.run("new-window", "-d", "-t", "=one:")
     share = RunningShare([ctl, "tui", "share", "--bar", "--socket-path", tmux.socket], tmux.env)
