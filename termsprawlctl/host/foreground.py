@@ -16,16 +16,20 @@ from ..errors import CtlError
 from ..processes import run
 
 # pid of the process group's leader; name of its program; arguments after it;
-# sleeping: whether it waits for something.
-Program = namedtuple("Program", "pid name arguments sleeping")
+# sleeping: whether it waits for something; image: another one for every program that the
+# process becomes by exec, "" where the system does not tell.
+Program = namedtuple("Program", "pid name arguments sleeping image", defaults=("",))
 # kind: bash, zsh, fish or dash, where dash stands for every plain POSIX shell.
-Shell = namedtuple("Shell", "pid kind")
+Shell = namedtuple("Shell", "pid kind image", defaults=("",))
 
 _KINDS = {"bash": "bash", "zsh": "zsh", "fish": "fish", "dash": "dash", "sh": "dash", "ash": "dash", "busybox": "dash"}
 _EDITORS = ("bash", "zsh", "fish")
 # Options of these shells whose next word is their value and no script.
 _WITH_VALUE = {"--rcfile", "--init-file", "-o", "+o", "-O", "+O", "-C", "--init-command", "-d", "--features"}
 _PS_TIMEOUT_S = 5.0
+# Where the kernel put a program's stack, by chance: after `exec bash` it is elsewhere, though
+# process, program and arguments may all be the same.
+_START_STACK = 25
 _HAS_PROC = os.path.isdir("/proc/self/fd")
 
 
@@ -44,7 +48,7 @@ def shell_of(program: Program) -> Shell | None:
     kind = _KINDS.get(program.name)
     if kind is None or runs_script(program):
         return None
-    return Shell(program.pid, kind)
+    return Shell(program.pid, kind, program.image)
 
 
 def at_prompt(shell: Shell, program: Program, tty: str) -> bool:
@@ -123,13 +127,13 @@ def _settings(tty: str) -> list | None:
 def _from_proc(pane_pid: int) -> Program | None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         leader = int(_stat_fields(pane_pid)[5])
-        state = _stat_fields(leader)[0]
+        fields = _stat_fields(leader)
         try:
             path = os.readlink(f"/proc/{leader}/exe").removesuffix(" (deleted)")
         except OSError:  # another user's
             path = _read(f"/proc/{leader}/comm").rstrip("\n")
         words = _read(f"/proc/{leader}/cmdline").split("\0")[:-1]
-        return Program(leader, os.path.basename(path).lstrip("-"), words[1:], state == "S")
+        return Program(leader, os.path.basename(path).lstrip("-"), words[1:], fields[0] == "S", fields[_START_STACK])
     return None
 
 

@@ -56,7 +56,7 @@ eval "unset __termsprawl __termsprawl_hook __termsprawl_unset __termsprawl_statu
 _ZSH_BEFORE = """\
 __termsprawl_status=$?
 {{
-__termsprawl_hook() {{ {{ . {after} }} 2>/dev/null }}
+__termsprawl_hook() {{ {{ . {after}; }} 2>/dev/null; }}
 precmd_functions+=(__termsprawl_hook)
 __termsprawl={command}
 case $- in *e*) __termsprawl_status=0 ;; esac

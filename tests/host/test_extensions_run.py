@@ -312,6 +312,24 @@ def test_shells_in_shells_are_shells(bash):
     assert bash.run("echo in-dash")["output"] == "in-dash"
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="only /proc tells that a process became another program")
+def test_a_shell_that_becomes_a_new_one_of_its_kind_has_ended_the_command(terminal):
+    become = terminal.run(f"exec {terminal.dialect.shell}")
+    assert (become["timedOut"], become["exitStatus"]) == (False, None)
+    assert become["note"].startswith("The command has become another shell")
+    assert terminal.run("echo anew")["output"] == "anew"
+
+
+def test_zsh_may_want_a_semicolon_before_a_brace(bash):
+    bash.value("terminal_submit", command="exec zsh -f")
+    bash.value("terminal_wait", idleMs=300)
+    bash.run("emulate sh")
+    assert bash.run("echo like-sh; false")["output"] == "like-sh"
+    assert bash.run("echo $?; emulate zsh")["output"] == "1"
+    # That of this very command; the earlier ones have taken theirs away.
+    assert bash.run("echo ${#precmd_functions}")["output"] == "1"
+
+
 def test_the_history_of_bash_does_not_get_what_was_typed(bash):
     bash.run("unset HISTCONTROL; history -c")
     for number in range(3):
