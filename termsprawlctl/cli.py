@@ -34,7 +34,7 @@ COMMANDS = {
     "launch": ("launch AGENT", "start a coding agent in a terminal of the embedded host"),
     "agent": ("agent run AGENT PROMPT", "give a task to a coding agent, show its steps, print its answer"),
     "install": ("install CLIENT", "add one of the MCP servers to an MCP client's configuration"),
-    "uninstall": ("uninstall CLIENT", "take it out of the client's configuration again"),
+    "uninstall": ("uninstall CLIENT", "take one of the MCP servers out of an MCP client's configuration"),
     "completion": ("completion bash|zsh|fish", "print what makes a shell complete commands, options and ids"),
     "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
 }
