@@ -289,13 +289,15 @@ for line in sys.stdin.buffer:
 
 
 @pytest.mark.counterpart
-def test_revoking_while_a_validation_hangs_stops_the_navigation_at_once(ctl, tmux, tmp_path, hermetic_env):
+def test_revoking_while_a_validation_hangs_stops_the_navigation_at_once(ctl, tmux, tmp_path, hermetic_env, request):
+    counterparts.python()  # skips before anything is started
     gate = tmp_path / "gate"
     stand_in = tmp_path / "tmux"
     stand_in.write_text(GATED_TMUX.format(python=sys.executable, real=shutil.which("tmux"), gate=str(gate)))
     stand_in.chmod(0o755)
     path = os.pathsep.join([str(tmp_path), tmux.env["PATH"]])
     share = RunningShare([ctl, "tui", "share", "--socket-path", tmux.socket], {**tmux.env, "PATH": path})
+    request.addfinalizer(lambda: share.process.poll() is not None or share.stop(signal.SIGKILL))
     agent = OfficialClient("auto", ctl, share.path, {**hermetic_env, "HOME": tmux.env["HOME"]})
     seen = agent.quiet_context()
     gate.touch()
