@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shlex
@@ -9,7 +10,7 @@ import signal
 import time
 
 from ..errors import CtlError
-from ..files import Explained, named_directory
+from ..files import Explained, named_directory, remove_quietly
 from ..layout import DataPaths
 from ..processes import command_line_of, environment_without, spawn_detached
 from ..program import own_argv
@@ -99,7 +100,19 @@ def stop(paths: DataPaths, *, kill_sessions: bool) -> bool:
         time.sleep(POLL_S)
     if kill_sessions:
         terminals_of(paths).kill_all()
+        _remove_short_socket(paths)
     return was_running
+
+
+def _remove_short_socket(paths: DataPaths) -> None:
+    """Take away the directory that a host made for its socket elsewhere, if it made one."""
+    if not os.path.exists(paths.tmux_socket_pointer):
+        return
+    socket = paths.tmux_socket()
+    remove_quietly(paths.tmux_socket_pointer)
+    remove_quietly(socket)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(socket))
 
 
 def _is_host(pid: int) -> bool:

@@ -204,6 +204,7 @@ def test_many_starts_at_once_on_a_long_path_agree_on_one_socket(ctl, tmp_path, h
         assert len(list(temporary.iterdir())) == 1
     finally:
         running.stop("--kill-sessions")
+    assert list(temporary.iterdir()) == []
 
 
 def test_something_in_the_way_is_named_with_the_reason(stopped, tmp_path):
