@@ -20,6 +20,7 @@ unfinished command, is given up with Ctrl-C when the script does not start.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -148,6 +149,12 @@ class Commands:
                         remove_quietly(entry.path)
         except OSError:
             return
+
+    def leave(self) -> None:
+        """The host ends: take away the other directory, unless a command still needs its script there."""
+        if self._other_directory is not None:
+            with contextlib.suppress(OSError):
+                os.rmdir(self._other_directory)
 
     def close(self, running: Running) -> tuple[bool, int | None]:
         """(whether the terminal has ended, its shell's exit status if known), once nobody waits any more."""

@@ -139,6 +139,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
             host.log("stopped while a call was still running")
         host.monitor.stop()
         host.streams.detach_all()
+        host.commands.leave()
         if status == OK:  # else the data directory is gone, or another server's
             host.audit.event("host-stopped")
         host.log("stopped; terminals keep running" if status == OK else "stopped")

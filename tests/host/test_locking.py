@@ -299,3 +299,19 @@ def test_a_project_folder_is_a_name_and_no_format(host, tmp_path, name):
     assert (folder / "out").read_text() == f"{folder.resolve()}\n"
     assert not os.path.exists("/PWNED")
     assert not list(tmp_path.rglob("PWNED"))
+
+
+def test_a_path_that_needs_quotes_leaves_nothing_in_the_temporary_directory(ctl, tmp_path, hermetic_env):
+    root, temporary = tmp_path / "it's $(a) dir", tmp_path / "t"
+    root.mkdir()
+    temporary.mkdir()
+    running = RunningHost(
+        ctl, root, {**hermetic_env, "HOME": str(root), "TMPDIR": str(temporary), "SHELL": "/bin/bash"}
+    )
+    try:
+        running.start()
+        node = running.value("terminal_open")["nodeId"]
+        assert running.value("terminal_run", nodeId=node, command="echo $((6 * 7))")["output"].strip() == "42"
+    finally:
+        running.stop("--kill-sessions")
+    assert list(temporary.iterdir()) == []
