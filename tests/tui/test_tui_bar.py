@@ -13,31 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.command import run
 from support.tui_share import RunningShare, ask, dial
-from support.tui_tmux import PREFIX, Prepared, eventually, plain_path
+from support.tui_tmux import PREFIX, eventually
 
 from termsprawlctl.tui import bar
 
 GET = {"operation": "get_view_context"}
 SCOPES = (["-g"], ["-s"], ["-gw"], ["-t", "=one:"], ["-w", "-t", "=one:"], ["-p", "-t", "=one:"])
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    servers = Prepared(tmp_path_factory.mktemp, plain_path())
-    yield servers
-    servers.close()
-
-
-@pytest.fixture
-def tmux(prepared):
-    server = prepared.take()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def client(tmux):
-    return tmux.first
 
 
 class Bar:

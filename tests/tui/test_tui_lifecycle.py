@@ -15,23 +15,9 @@ import pytest
 from support.command import run
 from support.tui_endpoint import CONTEXT, TOKEN, FakeEndpoint, line
 from support.tui_share import RunningShare, ask, dial, one_line, select_request
-from support.tui_tmux import PATIENCE_S, Prepared, Terminal, eventually, is_running, plain_path
+from support.tui_tmux import PATIENCE_S, Terminal, eventually, is_running
 
 GET = {"operation": "get_view_context"}
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    servers = Prepared(tmp_path_factory.mktemp, plain_path())
-    yield servers
-    servers.close()
-
-
-@pytest.fixture
-def tmux(prepared):
-    server = prepared.take()
-    yield server
-    server.close()
 
 
 @pytest.fixture

@@ -18,24 +18,10 @@ from support.command import run
 from support.mcp_client import McpServer
 from support.tui_endpoint import CONTEXT, SELECT, TOKEN, FakeEndpoint, line
 from support.tui_share import RunningShare
-from support.tui_tmux import PATIENCE_S, PREFIX, Prepared, eventually, plain_path
+from support.tui_tmux import PATIENCE_S, PREFIX, eventually
 
 DRIVER = Path(__file__).resolve().parent.parent / "counterparts" / "drivers" / "tui_client.py"
 INVALID = {"status": "rejected", "code": "invalid_request"}
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    servers = Prepared(tmp_path_factory.mktemp, plain_path())
-    yield servers
-    servers.close()
-
-
-@pytest.fixture
-def tmux(prepared):
-    server = prepared.take()
-    yield server
-    server.close()
 
 
 @pytest.fixture

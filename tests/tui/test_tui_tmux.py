@@ -13,27 +13,7 @@ from pathlib import Path
 import pytest
 from support.command import run
 from support.tui_share import RunningShare, ask, select_request
-from support.tui_tmux import PATIENCE_S, PREFIX, Prepared, eventually, is_running, plain_path
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    servers = Prepared(tmp_path_factory.mktemp, plain_path())
-    yield servers
-    servers.close()
-
-
-@pytest.fixture
-def tmux(prepared):
-    server = prepared.take()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def client(tmux):
-    """The client on session one; nothing was typed into it for a while."""
-    return tmux.first
+from support.tui_tmux import PATIENCE_S, PREFIX, eventually, is_running
 
 
 @pytest.fixture
@@ -240,6 +220,7 @@ def test_what_was_typed_into_a_prompt_is_followed_by_a_rest_too(tmux, client, st
 
 def test_asking_for_prompts_and_menus_shows_nothing_to_the_user(tmux, client, start):
     """The questions are made to be refused; a refusal must not appear anywhere."""
+    tmux.run("set-option", "-g", "status", "off")  # its clock is drawn anew with every minute
     share = start()
     share.quiet_context()
     before = client.output

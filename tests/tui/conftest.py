@@ -1,0 +1,26 @@
+"""A user's tmux with a client in it, for every suite that shares one."""
+
+from __future__ import annotations
+
+import pytest
+from support.tui_tmux import Prepared, plain_path
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    servers = Prepared(tmp_path_factory.mktemp, plain_path())
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
+def tmux(prepared):
+    server = prepared.take()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def client(tmux):
+    """The client on session one; nothing was typed into it for a while."""
+    return tmux.first
