@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test bench docs lint format clean
+.PHONY: build demo test fuzz bench docs lint format clean
 
 build: $(BIN)/shiv
 	$(BIN)/python build.py
@@ -12,6 +12,10 @@ demo: build
 
 test: build
 	$(BIN)/python -m pytest
+
+# The parsers and boundaries under hostile input, far longer than `make test` does it.
+fuzz: build
+	FUZZ_PROFILE=long $(BIN)/python -m pytest --timeout=1800 tests/fuzz
 
 bench: build
 	$(BIN)/python tests/bench.py dist/termsprawlctl

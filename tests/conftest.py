@@ -8,9 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support.running_host import RunningHost
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Fuzzing: `make test` runs a short form that is the same every time, `make fuzz` searches far longer, and at
+# random. Starting a process or a server for an example takes longer than hypothesis finds healthy.
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
+settings.register_profile("short", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("long", max_examples=3000, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("FUZZ_PROFILE", "short"))
 
 
 @pytest.fixture(scope="session")
