@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test fuzz bench docs lint format clean
+.PHONY: build demo test fuzz bench release docs lint format clean
 
 build: $(BIN)/shiv
 	$(BIN)/python build.py
@@ -20,6 +20,10 @@ fuzz: build
 bench: build
 	$(BIN)/python tests/bench.py dist/termsprawlctl
 
+# dist/termsprawlctl and dist/SHA256SUMS of the last commit, built twice and tested.
+release: $(BIN)/shiv
+	$(BIN)/python tools/release.py
+
 docs: $(BIN)/shiv
 	$(BIN)/python docs/generate.py
 
@@ -30,7 +34,7 @@ format: $(BIN)/shiv
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis dist/termsprawlctl
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis dist/termsprawlctl dist/SHA256SUMS
 
 # Made from pyproject.toml's list alone, so that no packaging backend has to be fetched for it.
 $(BIN)/shiv: pyproject.toml

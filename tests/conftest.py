@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
@@ -25,12 +26,25 @@ settings.load_profile(os.environ.get("FUZZ_PROFILE", "short"))
 def ctl(tmp_path_factory) -> str:
     """The path of a copy of the built file, which `make test` makes first.
 
-    A copy, so that a build that goes on meanwhile does not change it under the tests.
+    A copy, so that a build that goes on meanwhile does not change it under the tests. CTL_FILE names
+    another file to test, and CTL_SHA256 the bytes that it has to be.
     """
-    path = ROOT / "dist" / "termsprawlctl"
+    path = Path(os.environ.get("CTL_FILE", ROOT / "dist" / "termsprawlctl"))
     if not path.is_file():
         pytest.fail(f"{path} is missing: run `make build` first (`make test` does)", pytrace=False)
-    return str(shutil.copy2(path, tmp_path_factory.mktemp("built") / "termsprawlctl"))
+    copy = shutil.copy2(path, tmp_path_factory.mktemp("built") / "termsprawlctl")
+    expected = os.environ.get("CTL_SHA256")
+    if expected and hashlib.sha256(copy.read_bytes()).hexdigest() != expected:
+        pytest.fail(f"{path} is not the file with the SHA-256 {expected}", pytrace=False)
+    return str(copy)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """`-m blackbox` picks the tests that are given the built file."""
+    for item in items:
+        if "ctl" in getattr(item, "fixturenames", ()):
+            item.add_marker("blackbox")
 
 
 @pytest.fixture
