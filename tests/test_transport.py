@@ -194,6 +194,39 @@ def test_a_server_that_echoes_the_token_does_not_get_it_printed(tmp_path):
     assert TOKEN not in json.dumps(result)
 
 
+def as_escapes(text: str) -> str:
+    return "".join(f"\\u{ord(character):04X}" for character in text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"ok": false, "error": "bad TOKEN"}'.replace("TOKEN", as_escapes(TOKEN)),
+        '{"ok": false, "error": "bad TOKEN"}'.replace("TOKEN", TOKEN[:63] + as_escapes(TOKEN[63])),
+        '{"ok": true, "value": [{"TOKEN": [["TOKEN"]]}]}'.replace("TOKEN", as_escapes(TOKEN[0]) + TOKEN[1:]),
+        '{"ok": true, "value": "TOKENTOKEN", "value": "\\ud800TOKEN"}'.replace("TOKEN", as_escapes(TOKEN)),
+    ],
+)
+def test_a_token_behind_escapes_is_not_printed_either(tmp_path, body):
+    result = exchange(tmp_path, replying(answer(body.encode())))
+    assert TOKEN not in json.dumps(result)
+    assert "[token removed]" in json.dumps(result)
+
+
+def test_a_token_that_json_has_to_escape_is_not_printed_either(tmp_path):
+    token = '"quoted"\\and/slashed' * 2
+    body = {"ok": False, "error": f"bad token {token}"}
+    for data in (json.dumps(body), json.dumps(body).replace("/", "\\/")):
+        with ScriptedServer(replying(answer(data.encode()))) as server:
+            result = ask(SessionFiles(tmp_path, server.port, token=token))
+        assert result == {"ok": False, "error": "bad token [token removed]"}
+
+
+def test_what_only_looks_like_a_token_comes_back_unchanged(tmp_path):
+    result = {"ok": True, "value": ['a\n\\u0035"' + TOKEN[1:], "\ud83d", 1.5, {"é": TOKEN[:-1]}]}
+    assert exchange(tmp_path, replying(answer(result))) == result
+
+
 # Framing
 
 

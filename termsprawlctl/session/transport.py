@@ -91,16 +91,24 @@ def _unavailable(reason: str) -> dict:
 
 
 def _tool_result(answer: bytes, token: str) -> dict:
-    if len(token) >= _MIN_SCRUBBED_TOKEN:
-        answer = answer.replace(token.encode("ascii"), b"[token removed]")
     try:
         result = jsontext.loads(answer)
+        if len(token) >= _MIN_SCRUBBED_TOKEN and (token.encode("ascii") in answer or b"\\" in answer):
+            result = _without(token, result)
     except ValueError as error:
         raise Unavailable(f"the answer is not JSON ({error})") from None
     ok = result.get("ok") if isinstance(result, dict) else None
     if ok is True or (ok is False and isinstance(result.get("error"), str)):
         return result
     raise Unavailable("the answer is not a tool result")
+
+
+def _without(token: str, value: object) -> object:
+    """The value without a token that the server sent back, in whatever escapes."""
+    # Written anew, it is there in one form only.
+    text = jsontext.compact(value)
+    form = jsontext.compact(token)[1:-1]
+    return jsontext.loads(text.replace(form, "[token removed]")) if form in text else value
 
 
 def _exchange(target: Target, request: bytes, deadline: Deadline, connected) -> bytes:
