@@ -10,7 +10,7 @@ from functools import partial
 
 from .. import jsontext
 from . import log, protocol, stdio
-from .calls import Batch, Book, Call, Request
+from .calls import MAX_OPEN_BYTES, Batch, Book, Call, Request
 from .protocol import NO_ID, Refused
 from .provider import Provider, ProviderFault
 from .workers import Lane
@@ -197,6 +197,9 @@ class Dispatcher:
             raise Refused(protocol.INVALID_REQUEST, "Invalid request: a subscription cannot be part of a batch")
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             text = f"Too many subscriptions: {MAX_SUBSCRIPTIONS} are open; cancel some, or use one for all"
+            raise Refused(protocol.INTERNAL_ERROR, text)
+        if sum(entry.size for entry in self._subscriptions) + request.size > MAX_OPEN_BYTES:
+            text = "Too large subscriptions: cancel some, or use shorter ids"
             raise Refused(protocol.INTERNAL_ERROR, text)
         self._subscriptions.append(request)
         params = {"_meta": {protocol.SUBSCRIPTION_KEY: request.id}, "notifications": {}}

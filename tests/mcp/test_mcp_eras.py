@@ -187,3 +187,18 @@ def test_subscriptions_without_end_are_refused(server):
     assert server.is_silent()
     server.ask("subscriptions/listen", params)
     assert server.read()["method"] == "notifications/subscriptions/acknowledged"
+
+
+def test_subscriptions_that_hold_much_are_refused(server):
+    # Each keeps its id until it ends; 16 MiB of them may be open.
+    ids = [f"{number}" + "x" * (3 << 20) for number in range(8)]
+    answers = [
+        server.read()
+        for request_id in ids
+        if server.ask("subscriptions/listen", {"_meta": META}, request_id=request_id)
+    ]
+    assert [answer.get("method") for answer in answers[:5]] == ["notifications/subscriptions/acknowledged"] * 5
+    assert [answer["error"]["code"] for answer in answers[5:]] == [-32603] * 3
+    server.cancel(ids[0])
+    server.ask("subscriptions/listen", {"_meta": META}, request_id="short")
+    assert server.read()["method"] == "notifications/subscriptions/acknowledged"
