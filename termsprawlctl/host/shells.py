@@ -50,7 +50,7 @@ builtin printf '\\033]133;D;%s;{mark}\\033\\\\' "$__termsprawl_status" >/dev/tty
 PROMPT_COMMAND=${{PROMPT_COMMAND/"$__termsprawl_hook"/}}
 case $PROMPT_COMMAND$__termsprawl_unset in yes) unset PROMPT_COMMAND ;; esac
 case $- in *e*) __termsprawl_status=0 ;; esac
-eval "unset __termsprawl __termsprawl_hook __termsprawl_unset __termsprawl_status; return $__termsprawl_status"
+builtin eval "unset __termsprawl __termsprawl_hook __termsprawl_unset __termsprawl_status; return $__termsprawl_status"
 """
 
 _ZSH_BEFORE = """\
@@ -72,7 +72,7 @@ precmd_functions=("${{(@)precmd_functions:#__termsprawl_hook}}")
 (( ${{#precmd_functions}} )) || unset precmd_functions
 unfunction __termsprawl_hook
 case $- in *e*) __termsprawl_status=0 ;; esac
-eval "unset __termsprawl __termsprawl_status; return $__termsprawl_status"
+builtin eval "unset __termsprawl __termsprawl_status; return $__termsprawl_status"
 """
 
 _DASH_BEFORE = """\
@@ -111,8 +111,9 @@ return $__termsprawl_status
 
 # kind: (line, script before, script after, what runs the command's text)
 _TEMPLATES = {
-    "bash": (_POSIX_LINE, _BASH_BEFORE, _BASH_AFTER, "eval"),
-    "zsh": (_POSIX_LINE, _ZSH_BEFORE, _ZSH_AFTER, "eval"),
+    # `builtin` passes by a function or an alias that somebody has called eval.
+    "bash": (_POSIX_LINE, _BASH_BEFORE, _BASH_AFTER, "builtin eval"),
+    "zsh": (_POSIX_LINE, _ZSH_BEFORE, _ZSH_AFTER, "builtin eval"),
     # `command` keeps errors in the text from ending the whole line.
     "dash": (_POSIX_LINE, _DASH_BEFORE, _DASH_AFTER, "command eval"),
     "fish": (_FISH_LINE, _FISH_BEFORE, _FISH_AFTER, "eval"),

@@ -237,13 +237,15 @@ PS1='\[\e[1;32m\]┌─\u 🎉 \w\[\e[0m\]\n\[\e]0;title\a\]└─> '
 PROMPT_COMMAND=(': first' 'count=$((count+1))')
 alias printf=false cat=false
 set -o noclobber
+function eval { echo not this one; }; function printf { :; }; function history { :; }; alias eval=false
 """
-# The last two lines: a prompt that shrinks when a line is accepted.
+# zle-line-finish: a prompt that shrinks when a line is accepted.
 ZSH_PROMPT = r"""
 setopt noclobber prompt_subst; alias -g L='| less'; alias printf=false cat=false
 PROMPT=$'%F{green}┌─%n 🎉 %~%f\n%B└─>%b '; RPROMPT='%F{red}%* right%f'
 zle-line-finish() { PROMPT='> ' RPROMPT=; zle reset-prompt; PROMPT=$'┌─ 🎉 %~\n└─> ' }
 zle -N zle-line-finish
+function eval { echo not this one; }; function printf { :; }; alias eval=false
 """
 FISH_PROMPT = """
 function fish_prompt; set_color green; echo '┌─ 🎉 '(prompt_pwd); set_color normal; echo -n '└─> '; end
