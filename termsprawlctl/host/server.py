@@ -1,8 +1,9 @@
 """The loopback HTTP server: POST /call, one request per connection.
 
-Rules, in this order: Origin (403), method and path (403, 404), size, token (401), JSON,
-the operation table, the project's turn (at most 15 s), the token once more, the
-operation. Errors of tools are 400, success is 200; the body is always a ToolResult.
+Rules, in this order: a clear head (400, 414, 431, 505), Origin (403), method and path
+(403, 404), size, token (401), JSON, the operation table, the project's turn (at most 15 s),
+the token once more, the operation. Errors of tools are 400, success is 200; the body is
+always a ToolResult.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ import socket
 import socketserver
 import threading
 import time
-from http.server import BaseHTTPRequestHandler
 
 from .. import jsontext
 from ..deadline import Deadline, DeadlineReader
 from ..errors import CtlError
 from ..files import Explained
 from ..session.operations import EXTENSIONS, OPERATIONS, InvalidCall, validate
-from . import operations
+from . import operations, request_head
 from .events import note_call
 from .ordering import ExpiredError, InTurn, Later
 
@@ -31,7 +31,17 @@ REQUEST_DEADLINE_S = 10.0
 # still read the answer.
 LINGER_S = 1.0
 MAX_CONNECTIONS = 256
-MAX_REQUEST_LINE_BYTES = 65_536
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    414: "URI Too Long",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    505: "HTTP Version Not Supported",
+}
 UNSUPPORTED = "Unsupported request"
 EXPIRED = "Queued operation expired before execution; no change applied"
 REVOKED = "Unknown or revoked session"
@@ -119,51 +129,31 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             return self._idle.wait_for(lambda: self._running == 0, timeout_s)
 
 
-class Handler(BaseHTTPRequestHandler):
-    """One connection: one request, one JSON answer, closed."""
+class Handler(socketserver.BaseRequestHandler):
+    """One connection: one request, one JSON answer, closed. No access log: requests hold what people type."""
 
-    protocol_version = "HTTP/1.1"
     server: Server
 
-    def setup(self) -> None:
-        super().setup()
-        self.rfile = io.BufferedReader(DeadlineReader(self.connection, Deadline(REQUEST_DEADLINE_S)))
-
     def handle(self) -> None:
-        self.close_connection = True
-        try:
+        self._stream = io.BufferedReader(DeadlineReader(self.request, Deadline(REQUEST_DEADLINE_S)))
+        # The client went away or was too slow: nobody is left to tell.
+        with contextlib.suppress(OSError):
             self._handle()
-        except OSError:
-            return  # the client went away or was too slow; nobody is left to tell
 
     def _handle(self) -> None:
-        self.raw_requestline = self.rfile.readline(MAX_REQUEST_LINE_BYTES + 1)
-        if not self.raw_requestline:
+        try:
+            head = request_head.read(self._stream)
+        except request_head.BadHead as bad:
+            self._answer(bad.status, _no(UNSUPPORTED))
             return
-        if len(self.raw_requestline) > MAX_REQUEST_LINE_BYTES:
-            self.send_error(414)
-        elif not self.raw_requestline.decode("latin-1").split():
-            self.send_error(400)  # http.server has no answer to an empty line
-        elif self.parse_request():
-            self._answer(*self._result())
+        if head is not None:
+            self._answer(*self._result(head))
 
-    def send_error(self, code, message=None, explain=None) -> None:  # noqa: ARG002 - http.server's signature
-        """What http.server finds wrong with a request, in our one form of answer."""
-        self._answer(code, _no(UNSUPPORTED))
-
-    def log_message(self, format, *args) -> None:  # noqa: A002 - http.server's signature
-        """No access log: requests may hold what people type."""
-
-    def handle_expect_100(self) -> bool:
-        self.send_response_only(100)
-        self.end_headers()
-        return True
-
-    def _result(self) -> tuple[int, dict]:
+    def _result(self, head: request_head.Head) -> tuple[int, dict]:
         """(status, ToolResult) of this request. Raises ClientGone."""
         host = self.server.host
         try:
-            return 200, {"ok": True, "value": self._run(host)}
+            return 200, {"ok": True, "value": self._run(host, head)}
         except Refused as no:
             return no.status, _no(str(no))
         except (InvalidCall, CtlError) as no:
@@ -176,13 +166,15 @@ class Handler(BaseHTTPRequestHandler):
             host.log_fault()
             return 500, _no("Internal error of the host; its log tells more")
 
-    def _run(self, host) -> object:
-        length = self._check_head()
-        token = self._token()
+    def _run(self, host, head: request_head.Head) -> object:
+        length = _check_head(head)
+        token = _token(head)
         session = host.sessions.find(token)
         if session is None:
             raise Refused(401, REVOKED)
-        self.server.prove(self.connection)
+        self.server.prove(self.request)
+        if head.first("expect").lower() == "100-continue":
+            self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         request = self._request(length)
         began_s, value = time.monotonic(), None
         try:
@@ -210,22 +202,9 @@ class Handler(BaseHTTPRequestHandler):
                 value = value.finish()
             return in_turn(value.run) if isinstance(value, InTurn) else value
 
-    def _check_head(self) -> int:
-        """The length of the body, once the head is one that is served."""
-        if "origin" in self.headers or self.command != "POST":
-            raise Refused(403, UNSUPPORTED)
-        if self.path.partition("?")[0] != "/call":
-            raise Refused(404, UNSUPPORTED)
-        length = self._body_length()
-        if length is None:
-            raise Refused(400, UNSUPPORTED)
-        if length > MAX_BODY_BYTES:
-            raise Refused(400, "Request too large")
-        return length
-
     def _request(self, length: int) -> dict:
         try:
-            body = self.rfile.read(length)
+            body = self._stream.read(length)
         except OSError:
             raise ClientGone from None
         if len(body) < length:
@@ -238,42 +217,56 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, "The request is not a JSON object")
         return request
 
-    def _token(self) -> str:
-        kind, _, token = (self.headers.get("authorization") or "").partition(" ")
-        return token.strip() if kind.lower() == "bearer" else ""
-
-    def _body_length(self) -> int | None:
-        lengths = self.headers.get_all("content-length") or ["0"]
-        if "transfer-encoding" in self.headers or len(set(lengths)) != 1:
-            return None
-        text = lengths[0].strip()
-        if not (text.isascii() and text.isdigit()):
-            return None
-        # A number of many digits is too large whatever it says, and slow to convert.
-        return int(text) if len(text) <= 12 else MAX_BODY_BYTES + 1
-
     def _answer(self, status: int, result: dict) -> None:
         body = jsontext.encode(jsontext.compact(result))
-        self.connection.settimeout(REQUEST_DEADLINE_S)
-        # http.server sends no status line to a request that named no version, or 0.9.
-        self.request_version = self.protocol_version
-        self.send_response_only(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
+        head = (
+            f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.request.settimeout(REQUEST_DEADLINE_S)
+        self.request.sendall(head.encode() + body)
         self._linger()
 
     def _linger(self) -> None:
         """Read on for a moment: closing with unread bytes would reset the connection and lose the answer."""
         deadline = Deadline(LINGER_S)
         with contextlib.suppress(OSError):
-            self.connection.shutdown(socket.SHUT_WR)
+            self.request.shutdown(socket.SHUT_WR)
             while True:
-                self.connection.settimeout(deadline.left_s())
-                if not self.connection.recv(65536):
+                self.request.settimeout(deadline.left_s())
+                if not self.request.recv(65536):
                     return
+
+
+def _check_head(head: request_head.Head) -> int:
+    """The length of the body, once the head is one that is served. Raises Refused."""
+    if "origin" in head or head.method != "POST":
+        raise Refused(403, UNSUPPORTED)
+    if head.path != "/call":
+        raise Refused(404, UNSUPPORTED)
+    length = _body_length(head)
+    if length is None:
+        raise Refused(400, UNSUPPORTED)
+    if length > MAX_BODY_BYTES:
+        raise Refused(400, "Request too large")
+    return length
+
+
+def _token(head: request_head.Head) -> str:
+    kind, _, token = head.first("authorization").partition(" ")
+    return token.strip(" ") if kind.lower() == "bearer" else ""
+
+
+def _body_length(head: request_head.Head) -> int | None:
+    """The number of bytes that follow; None where that is not clear."""
+    lengths = head.all("content-length") or ["0"]
+    if "transfer-encoding" in head or len(set(lengths)) != 1:
+        return None
+    (text,) = set(lengths)
+    if not (text.isascii() and text.isdigit()):
+        return None
+    # A number of many digits is too large whatever it says, and slow to convert.
+    return int(text) if len(text) <= 12 else MAX_BODY_BYTES + 1
 
 
 def _no(error: str) -> dict:
