@@ -17,6 +17,7 @@ MAX_DEPTH = 500
 MAX_DIGITS = 1000
 MAX_BATCH = 100
 RESULT = 0  # in the place of an error code
+INTERNAL_ERROR = -32603
 NO_ID = object()
 
 
@@ -62,6 +63,10 @@ class Model:
         self.acknowledged: Counter = Counter()
         self._greets_well = greets_well
         self._batches_allowed = False
+
+    def start_anew(self) -> None:
+        """Everything has been answered; what was negotiated stays."""
+        self.due, self.batches, self.subscriptions, self.acknowledged = [], [], [], Counter()
 
     def feed(self, data: bytes) -> None:
         """A whole stream, to its end."""
@@ -200,6 +205,10 @@ def id_key(value: object) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
+class Unanswered(AssertionError):
+    """All answers are right, and some are missing (yet)."""
+
+
 class Answers:
     """What a server wrote, checked to be protocol; `single`, `batches` and `acknowledged` as in Model."""
 
@@ -247,7 +256,7 @@ def check_response(message: dict) -> None:
 
 
 def settle(due: list[Due], answers: list[dict]) -> None:
-    """AssertionError unless the answers are exactly those that are due, in any order."""
+    """AssertionError unless the answers are exactly those that are due; Unanswered if only some are missing."""
     left = list(due)
     for answer in answers:
         key = id_key(answer["id"]) if answer.get("id") is not None else None
@@ -258,7 +267,8 @@ def settle(due: list[Due], answers: list[dict]) -> None:
         assert fitting, f"nobody asked for {answer!r:.500}; due: {left}"
         left.remove(fitting[0])
     missing = [one for one in left if not one.optional]
-    assert not missing, f"never answered: {missing}; answers: {answers!r:.500}"
+    if missing:
+        raise Unanswered(f"{missing}; answers: {answers!r:.500}")
 
 
 def settle_batches(due: list[list[Due]], answers: list[list[dict]]) -> None:
@@ -274,4 +284,5 @@ def settle_batches(due: list[list[Due]], answers: list[list[dict]]) -> None:
             break
         else:
             raise AssertionError(f"no batch is answered by {answer!r:.500}; due: {left}")
-    assert all(one.optional for batch in left for one in batch), f"never answered: {left}"
+    if not all(one.optional for batch in left for one in batch):
+        raise Unanswered(f"{left}")
