@@ -11,10 +11,10 @@ import re
 
 from . import reader
 from .flavour import Flavour, Request
-from .reader import items, mapping, number, string, whole
+from .reader import ident, items, mapping, number, path_of, session, string, whole, word
 
 CHANGES = {"add": "add", "update": "modify", "delete": "delete", "move": "modify"}
-TASK_RESULT = re.compile(r"<task_result>(.*?)</task_result>", re.DOTALL)
+TASK_RESULT = ("<task_result>", "</task_result>")
 REJECTED = re.compile(r"permission requested: (.+?); auto-rejecting")
 
 
@@ -97,7 +97,7 @@ class OpenCodeReader(reader.Reader):
         self._tokens: dict[str, int] = {}
 
     def event(self, event: dict) -> None:
-        self.session_id = string(event.get("sessionID")) or self.session_id
+        self.session_id = session(event.get("sessionID")) or self.session_id
         handler = self.EVENTS.get(string(event.get("type")))
         if handler is None:
             self.activity.unknown(string(event.get("type")) or "?")
@@ -113,7 +113,7 @@ class OpenCodeReader(reader.Reader):
 
     def _text(self, _event: dict, part: dict, at: float | None) -> None:
         self.no_answer = ""
-        self.activity.message(string(part.get("text")), group=part.get("messageID"), at=at)
+        self.activity.message(string(part.get("text")), group=ident(part.get("messageID")) or None, at=at)
 
     def _reasoning(self, _event: dict, part: dict, at: float | None) -> None:
         self.activity.thought(string(part.get("text")), at)
@@ -134,14 +134,14 @@ class OpenCodeReader(reader.Reader):
         self.ended = True
 
     def _tool(self, _event: dict, part: dict, at: float | None) -> None:
-        tool, state = string(part.get("tool")), mapping(part.get("state"))
+        tool, state = word(part.get("tool")), mapping(part.get("state"))
         given, meta = mapping(state.get("input")), mapping(state.get("metadata"))
         meta = {**mapping(meta.get("metadata")), **meta}  # version 2 wraps it once more
         failed = state.get("status") == "error"
         status = "failed" if failed else "completed"
         output = reader.error_text(state.get("error")) if failed else string(state.get("output"))
         if failed and "rejected permission" in output:
-            self.denied.append(f"{tool} {reader.brief(given)}")
+            self.deny(tool, reader.brief(given))
             status = "declined"
         handler = self.TOOLS.get(tool)
         if handler is not None:
@@ -156,14 +156,14 @@ class OpenCodeReader(reader.Reader):
         self._end("command", call, command=string(call.given.get("command")), exitCode=code)
 
     def _write(self, call: Call) -> None:
-        self._edit("modify" if call.meta.get("exists") else "add", string(call.given.get("filePath")), call)
+        self._edit("modify" if call.meta.get("exists") else "add", path_of(call.given.get("filePath")), call)
 
     def _replace(self, call: Call) -> None:
-        self._edit("modify", string(call.given.get("filePath")), call)
+        self._edit("modify", path_of(call.given.get("filePath")), call)
 
     def _patch(self, call: Call) -> None:
         for file in items(call.meta.get("files")) or [{}]:
-            path = string(file.get("filePath")) or string(file.get("relativePath")) or "?"
+            path = path_of(file.get("filePath"), file.get("relativePath")) or "?"
             self._edit(CHANGES.get(string(file.get("type")), "write"), path, call)
 
     def _search(self, call: Call) -> None:
@@ -172,21 +172,19 @@ class OpenCodeReader(reader.Reader):
 
     def _file(self, call: Call) -> None:
         call.output = ""
-        self._end("read", call, path=string(call.given.get("filePath")))
+        self._end("read", call, path=path_of(call.given.get("filePath")))
 
     def _todo(self, call: Call) -> None:
         todos = items(call.meta.get("todos")) or items(call.given.get("todos"))
-        plan = [(string(todo.get("content")), todo.get("status") == "completed") for todo in todos]
-        self.activity.plan(plan, call.at)
+        self.activity.plan(reader.plan_of(todos, "content"), call.at)
 
     def _task(self, call: Call) -> None:
-        result = TASK_RESULT.search(call.output)
-        call.output = result.group(1) if result else call.output
+        call.output = _task_result(call.output)
         self._end("agent", call, prompt=string(call.given.get("description")) or string(call.given.get("prompt")))
 
     def _invalid(self, call: Call) -> None:
         call.status, call.output = "failed", string(call.given.get("error")) or call.output
-        self._end("tool", call, name=string(call.given.get("tool")) or call.tool)
+        self._end("tool", call, name=word(call.given.get("tool")) or call.tool)
 
     def _end(self, kind: str, call: Call, **fields) -> None:
         self.activity.end(kind, object(), call.status, call.at, output=call.output or None, **fields)
@@ -227,3 +225,10 @@ class OpenCodeReader(reader.Reader):
         "task": _task,
         "invalid": _invalid,
     }
+
+
+def _task_result(output: str) -> str:
+    """What stands between the marks; all of it where they are missing. Not a pattern: those take ever longer."""
+    _, begin, rest = output.partition(TASK_RESULT[0])
+    result, end, _ = rest.partition(TASK_RESULT[1])
+    return result if begin and end else output

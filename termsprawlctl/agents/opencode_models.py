@@ -18,7 +18,8 @@ LIST_TIMEOUT_S = 30.0
 CONFIG_NAMES = ("opencode.json", "opencode.jsonc", "config.json")
 # Comments are allowed there, so it is searched, not parsed. Agents have models, too;
 # those are deeper, and do no harm here.
-NAMES_A_MODEL = re.compile(r'^\s*"model"\s*:\s*"[^"]|[{,]\s*"model"\s*:\s*"[^"]', re.MULTILINE)
+# Blanks alone at a line's start: line ends among them would be looked at from each of them.
+NAMES_A_MODEL = re.compile(r'^[ \t]*"model"\s*:\s*"[^"]|[{,]\s*"model"\s*:\s*"[^"]', re.MULTILINE)
 BUNDLED_PROVIDER = "opencode"
 BUNDLED_DEFAULT = "big-pickle"  # what OpenCode itself uses where nobody is logged in
 
@@ -73,7 +74,7 @@ def parse(listing: str) -> list[dict]:
     while position >= 0:
         try:
             value, end = decoder.raw_decode(listing, position)
-        except ValueError:
+        except (ValueError, RecursionError):
             end = position + 1
         else:
             if (
@@ -117,7 +118,7 @@ def _recent(environment: dict[str, str]) -> bool:
     state = environment.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
     try:
         value = json.loads(_text(os.path.join(state, "opencode", "model.json")) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and bool(value.get("recent"))
 

@@ -9,7 +9,6 @@ was asked and what it answered is left out, and so are the conversations of suba
 from __future__ import annotations
 
 import json
-import re
 from collections import namedtuple
 
 MAX_CHARS = 100_000
@@ -19,7 +18,7 @@ Turn = namedtuple("Turn", "who time text")
 Part = namedtuple("Part", "heading turns")
 
 # Both stand in users' messages and are no words of theirs.
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_REMINDER = ("<system-reminder>", "</system-reminder>")
 _LOCAL_COMMAND = ("<command-", "<local-command-")
 
 
@@ -98,9 +97,22 @@ def _texts(content: object):
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for block in blocks if isinstance(blocks, list) else ():
         if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
-            text = _REMINDER.sub("", block["text"]).strip()
+            text = _without_reminders(block["text"]).strip()
             if not text.startswith(_LOCAL_COMMAND):
                 yield text
+
+
+def _without_reminders(text: str) -> str:
+    """Not by a pattern: many beginnings without an end would take one the square of their number."""
+    begin, end = _REMINDER
+    kept, position = [], 0
+    while True:
+        start = text.find(begin, position)
+        stop = text.find(end, start) if start >= 0 else -1
+        if stop < 0:
+            return "".join([*kept, text[position:]])
+        kept.append(text[position:start])
+        position = stop + len(end)
 
 
 def _tool_answers(content: object):

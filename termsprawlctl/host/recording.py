@@ -18,7 +18,8 @@ TAIL_CHARS = 24_000
 _MARK_BYTES = 80
 _ESCAPE = b"\x1b"
 # What zsh and fish draw where output did not end with a newline, before their hook's mark.
-_STYLE = rb"(?:\x1b\[[0-9;]*m|\x1b\(B)*"
+# They use two or three; without a bound, a flood of these would be gone through from each of them.
+_STYLE = rb"(?:\x1b\[[0-9;]{0,32}m|\x1b\(B){0,8}"
 _NO_NEWLINE = re.compile(_STYLE + rb"(?:[%#]|\xe2\x8f\x8e)" + _STYLE + rb" {8,}\r(?:\xe2\x8f\x8e)? *\r?[^\n]{0,16}\Z")
 
 
