@@ -13,8 +13,10 @@ from .wording import relative
 # A repository with more changes than this is not compared.
 MAX_STATUS_BYTES = 2 << 20
 TIMEOUT_S = 10.0
-# No hook or monitor that the repository configures is run, and no index is written.
-GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false", "--no-optional-locks")
+# Nothing that the repository configures is run, whoever has put it there, and no index is written:
+# no hook, no monitor, no filter of contents (_without_filters), no transport for missing objects.
+GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotepath=false")
+ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 
 
 class State:
@@ -78,10 +80,12 @@ def root_of(cwd: str) -> str:
 
 def look(root: str) -> State | None:
     """The state of a repository; None where git cannot tell it in time."""
+    options = _without_filters(root)
+    if options is None:
+        return None
     # Submodules are repositories of their own; looking into them may take long.
-    output = _git(
-        root, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=dirty"
-    )
+    words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=dirty")
+    output = _git(root, *options, *words)
     if output is None:
         return None
     commit, codes = parse_status(output)
@@ -164,8 +168,26 @@ def _stamp(root: str, path: str) -> tuple:
     return (status.st_size, status.st_mtime_ns)
 
 
-def _git(root: str, *arguments: str) -> bytes | None:
+def _without_filters(root: str) -> list[str] | None:
+    """Options that switch off all filters that the configuration names; None where that cannot be done.
+
+    `git status` gives a changed file to the program that a filter names (`filter.NAME.clean`).
+    """
+    # 1: there is none.
+    listing = _git(root, "config", "-z", "--name-only", "--get-regexp", r"^filter\.", fine=(0, 1))
+    if listing is None:
+        return None
+    drivers = {name.rpartition(".")[0] for name in listing.decode("utf-8", "surrogateescape").split("\0") if name}
+    if any("=" in driver for driver in drivers):
+        return None  # where its name ends and its value begins could not be told
+    settings = [f"{driver}.{name}" for driver in sorted(drivers) for name in ("clean=", "process=", "required=false")]
+    return [word for setting in settings for word in ("-c", setting)]
+
+
+def _git(root: str, *arguments: str, fine: tuple[int, ...] = (0,)) -> bytes | None:
+    """What git prints; None where it fails (its status is none of `fine`), takes too long or says too much."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment.update(ENVIRONMENT)
     try:
         process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
             [*GIT, "-C", root, *arguments],
@@ -182,7 +204,7 @@ def _git(root: str, *arguments: str) -> bytes | None:
         if output is None:
             send_to_group(process.pid, signal.SIGKILL)  # a git that is a script has children
             return None
-        return output if process.wait() == 0 else None
+        return output if process.wait() in fine else None
 
 
 def _read(process: subprocess.Popen) -> bytes | None:
