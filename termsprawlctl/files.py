@@ -47,26 +47,66 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_repla
 
     Its mode is `mode`, whatever the umask says. `before_replace()` is called at the last
     moment before that step; what it raises stops it. Raises OSError; the old file is then as
-    it was and no temporary file is left.
+    it was and no temporary file is left. Signals that end a process wait until it is done;
+    what SIGKILL leaves is removed by the next write of this file.
     """
+    import re
+
+    from .leftovers import sweep
+
     directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name}.{os.urandom(8).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
+    with _Undisturbed():
+        sweep(directory, re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{16}}"), os.unlink)
+        temporary, descriptor, lock = _new_temporary(directory, name, mode)
         try:
-            os.fchmod(descriptor, mode)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            os.fsync(descriptor)
+            try:
+                os.fchmod(descriptor, mode)
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if before_replace is not None:
+                before_replace()
+            os.replace(temporary, path)
+        except BaseException:
+            remove_quietly(temporary)
+            raise
         finally:
+            close_quietly(lock)
+
+
+def _new_temporary(directory: str, name: str, mode: int) -> tuple[str, int, int]:
+    """Path and descriptor of a new file, and a descriptor that keeps it locked after the other was closed."""
+    from .leftovers import hold
+
+    while True:
+        temporary = os.path.join(directory, f".{name}.{os.urandom(8).hex()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            if hold(descriptor, temporary):
+                return temporary, descriptor, os.dup(descriptor)
+        except BaseException:
             os.close(descriptor)
-        if before_replace is not None:
-            before_replace()
-        os.replace(temporary, path)
-    except BaseException:
-        remove_quietly(temporary)
-        raise
+            remove_quietly(temporary)
+            raise
+        os.close(descriptor)
+
+
+class _Undisturbed:
+    """While it is held, signals that would end the process (this thread of it) have to wait."""
+
+    def __enter__(self) -> None:
+        import signal
+
+        ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+
+    def __exit__(self, *_) -> None:
+        import signal
+
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
 
 def write_output(path: str, data: bytes) -> None:
@@ -154,5 +194,13 @@ def remove_quietly(path: str) -> None:
     """Remove a file that may be gone already."""
     try:
         os.unlink(path)
+    except OSError:
+        return
+
+
+def close_quietly(descriptor: int) -> None:
+    """Close a descriptor that nothing was written through."""
+    try:
+        os.close(descriptor)
     except OSError:
         return

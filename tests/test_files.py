@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from termsprawlctl import files
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def mode_of(path) -> int:
@@ -237,3 +242,44 @@ def test_removing_what_is_gone_is_no_error(tmp_path):
     files.remove_quietly(str(tmp_path / "f"))
     files.remove_quietly(str(tmp_path / "f"))
     assert os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_write_and_nothing_else_does(tmp_path):
+    path = tmp_path / "f"
+    dead, another_files, foreign = ".f.0123456789abcdef", ".g.0123456789abcdef", ".f.0123456789abcdef.mine"
+    for name in (dead, another_files, foreign):
+        (tmp_path / name).write_text("half")
+    files.write_atomically(str(path), b"new")
+    assert sorted(os.listdir(tmp_path)) == sorted([another_files, foreign, "f"])
+
+
+def test_of_two_writers_of_a_file_neither_takes_the_others_work_for_a_leftover(tmp_path):
+    path = str(tmp_path / "f")
+
+    def write_in_between() -> None:
+        files.write_atomically(path, b"second")
+        assert len(os.listdir(tmp_path)) == 2, "the first one's temporary file is there"
+
+    files.write_atomically(path, b"first", before_replace=write_in_between)
+    assert (tmp_path / "f").read_bytes() == b"first"
+    assert os.listdir(tmp_path) == ["f"]
+
+
+def test_a_link_with_the_name_of_a_leftover_is_not_followed(tmp_path):
+    (tmp_path / "kept").write_text("kept")
+    (tmp_path / ".f.0123456789abcdef").symlink_to(tmp_path / "kept")
+    files.write_atomically(str(tmp_path / "f"), b"new")
+    assert (tmp_path / "kept").read_text() == "kept"
+
+
+def test_signals_that_end_a_process_wait_for_the_end_of_a_write(tmp_path):
+    program = (
+        "import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from termsprawlctl import files\n"
+        "files.write_atomically(sys.argv[2], b'new', before_replace=lambda: os.kill(os.getpid(), signal.SIGTERM))\n"
+    )
+    path = tmp_path / "f"
+    done = subprocess.run([sys.executable, "-c", program, str(ROOT), str(path)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGTERM
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["f"]

@@ -1,0 +1,99 @@
+"""What a killed process leaves behind, told from what is in use, so that the next one can remove it.
+
+Whoever makes a temporary file or directory holds a lock on it (flock), and so does each
+process that inherits the descriptor. The system drops the lock with the last of them,
+whatever ended it. Where a file system knows no locks nothing is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import tempfile
+
+# A sweep takes the name away between another's mkdir() and its lock: then that one tries again.
+MAX_TRIES = 100
+
+
+def hold(descriptor: int, path: str) -> bool:
+    """Lock the open file or directory that was made at `path`.
+
+    Returns False where somebody has taken it for a leftover meanwhile: it is gone, or will
+    be at once.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # no locks here, so nobody removes it either
+    return _is_at(descriptor, path)
+
+
+def sweep(folder: str, name: re.Pattern, remove) -> None:
+    """Call remove(path) for all of our own in `folder` whose whole name matches and that nobody holds. Never fails."""
+    with contextlib.suppress(OSError):
+        for found in os.listdir(folder or os.curdir):
+            if name.fullmatch(found):
+                with contextlib.suppress(OSError):
+                    _remove_dead(os.path.join(folder, found), remove)
+
+
+def _remove_dead(path: str, remove) -> None:
+    # Not opened for writing, which no directory can be, and never through a link.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(descriptor, path):  # else it was moved into its place while we opened it
+                remove(path)
+    finally:
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    ours = os.fstat(descriptor)
+    try:
+        there = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+class HeldDirectory:
+    """A new private temporary directory, 0700, for as long as `descriptor` is open here or in a child.
+
+    The name begins with `prefix`; of the others that do, those that nobody holds any more
+    are passed to remove(path) first. `root` is the real path of the place, by default that
+    for temporary files. Raises OSError.
+    """
+
+    __slots__ = ("descriptor", "path")
+
+    def __init__(self, prefix: str, remove, root: str | None = None) -> None:
+        root = tempfile.gettempdir() if root is None else root
+        # What mkdtemp() puts behind a prefix.
+        sweep(root, re.compile(re.escape(prefix) + "[a-z0-9_]{8}"), remove)
+        for _ in range(MAX_TRIES):
+            self.path = tempfile.mkdtemp(prefix=prefix, dir=root)
+            self.descriptor = -1
+            try:
+                self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                if hold(self.descriptor, self.path):
+                    return
+            except FileNotFoundError:
+                pass  # swept already
+            except OSError:
+                os.rmdir(self.path)
+                raise
+            self.release()
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), self.path)
+
+    def release(self) -> None:
+        """Hold it no longer; harmless when done twice. Whoever does that has removed it, or leaves it to others."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
