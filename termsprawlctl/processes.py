@@ -28,22 +28,64 @@ class Completed:
 
 
 def run(
-    argv: list[str], *, stdin: bytes = b"", timeout_s: float, environment=None, cwd: str | None = None
+    argv: list[str],
+    *,
+    stdin: bytes = b"",
+    timeout_s: float,
+    environment=None,
+    cwd: str | None = None,
+    with_its_own: bool = False,
 ) -> Completed:
     """Run a child to its end; `stdin` is all that it can read.
 
-    Raises CtlError when it cannot be started or takes longer than timeout_s
-    (it is then killed).
+    `with_its_own`: whatever ends this, nothing of the child's process group goes on.
+    Raises CtlError when it cannot be started or takes longer than timeout_s (it is then
+    killed).
     """
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(  # noqa: S603 - an argv list, never a shell
-            argv, input=stdin, capture_output=True, timeout=timeout_s, env=environment, cwd=cwd, check=False
+        child = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=cwd, start_new_session=with_its_own
         )
-    except subprocess.TimeoutExpired:
-        raise CtlError(f"{argv[0]} did not finish within {timeout_s:g} s.") from None
     except OSError as error:
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
-    return Completed(done.returncode, done.stdout, done.stderr)
+    with child:
+        try:
+            out, err = child.communicate(stdin, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise CtlError(f"{argv[0]} did not finish within {timeout_s:g} s.") from None
+        except BaseException:
+            child.kill()
+            raise
+        finally:
+            if with_its_own:
+                kill_group(child.pid)
+    return Completed(child.returncode, out, err)
+
+
+class Interruptible:
+    """A `with` block that SIGTERM and SIGHUP end as Ctrl-C does, so that it ends its children first.
+
+    Then the process ends by that signal. Only for the main thread.
+    """
+
+    def __enter__(self) -> None:
+        self._told = 0
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+        for number, handler in self._before.items():
+            if handler is signal.SIG_DFL:  # a caller that ignores one (nohup) means it
+                signal.signal(number, self._end)
+
+    def _end(self, number: int, _frame) -> None:
+        self._told = number
+        raise KeyboardInterrupt
+
+    def __exit__(self, *_) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if self._told:
+            os.kill(os.getpid(), self._told)
 
 
 def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
@@ -66,6 +108,8 @@ def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
     said = bytearray()
     end_s = time.monotonic() + timeout_s
+    readable = select.poll()  # select() knows no descriptors over 1023
+    readable.register(child.stdout, select.POLLIN)
     with child:
         try:
             os.set_blocking(child.stdout.fileno(), False)
@@ -79,11 +123,16 @@ def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
                 if is_closed or left_s <= 0:
                     break
                 if not has_ended:
-                    select.select([child.stdout], [], [], min(left_s, _LOOK_S))
+                    readable.poll(1000 * min(left_s, _LOOK_S))
         finally:
-            with contextlib.suppress(OSError):
-                os.killpg(child.pid, signal.SIGKILL)
+            kill_group(child.pid)
     return bytes(said)
+
+
+def kill_group(leader: int) -> None:
+    """Kill what is left of a group of our own, whose leader has not been waited for or has just been."""
+    with contextlib.suppress(OSError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def _read_available(pipe, data: bytearray, max_bytes: int) -> bool:

@@ -35,12 +35,15 @@ class ConfigFile:
             raise CtlError(f"{path} is not UTF-8 at byte {error.start}.", "It was left as it is.") from None
 
     def backup_text(self) -> str | None:
-        """What the file held before our first change to it; None where there was no file."""
+        """What the file held before our first change to it; None where there was no file.
+
+        Where it cannot be read nothing is known of that, and this raises.
+        """
+        data = self._read(self.backup)
         try:
-            data = self._read(self.backup)
             return None if data is None else data.decode("utf-8")
-        except (CtlError, UnicodeDecodeError):
-            return None
+        except UnicodeDecodeError:
+            raise CtlError(f"{self.backup} is not UTF-8.") from None
 
     def write(self, text: str, *, backed_up: bool) -> None:
         """Replace the file; what it held before goes to the backup first, if it should."""

@@ -7,6 +7,7 @@ import shlex
 
 from .. import console, jsontext
 from ..errors import FAILED, OK, CtlError
+from ..processes import Interruptible
 from ..progress import Notice
 from . import verify, work
 from .dialects import Server
@@ -46,7 +47,9 @@ def install(plan: Plan, server: Server, scope: str, *, write: bool, verified: bo
     if write:
         plan.carry_out()
         output.say(_done(plan))
-        status = _verify(plan, facts, output, cwd) if verified else OK
+        if verified:
+            with Interruptible():
+                status = _verify(plan, facts, output, cwd)
         if plan.client.note:
             output.say(plan.client.note)
     elif not output.as_json:

@@ -13,7 +13,7 @@ from collections import namedtuple
 
 from .. import jsontext
 from ..errors import CtlError
-from ..processes import run
+from ..processes import kill_group, run
 from .dialects import Server
 
 HANDSHAKE_S = 30.0  # a start takes well under a second; a loaded machine gets time
@@ -52,7 +52,13 @@ def listed(argv: list[str], name: str, environment, cwd: str) -> str | None:
     if program is None:
         return None
     try:
-        done = run([program, *argv[1:]], timeout_s=LIST_S, environment={**environment, "NO_COLOR": "1"}, cwd=cwd)
+        done = run(
+            [program, *argv[1:]],
+            timeout_s=LIST_S,
+            environment={**environment, "NO_COLOR": "1"},
+            cwd=cwd,
+            with_its_own=True,  # it starts servers
+        )
     except CtlError:
         return None
     if done.status != 0:
@@ -78,12 +84,17 @@ def _converse(server: Server, environment, messages: list[dict]) -> tuple[dict, 
     with tempfile.TemporaryFile() as log:
         try:
             process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
-                server.argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+                server.argv,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
             )
         except OSError as error:
             raise CtlError(f"cannot run {server.argv[0]}: {error.strerror}.") from None
         with process:
-            limit = threading.Timer(HANDSHAKE_S, process.kill)
+            limit = threading.Timer(HANDSHAKE_S, kill_group, [process.pid])
             limit.start()
             try:
                 with contextlib.suppress(BrokenPipeError):
@@ -97,7 +108,7 @@ def _converse(server: Server, environment, messages: list[dict]) -> tuple[dict, 
                 process.stdout.read()
             finally:
                 limit.cancel()
-                process.kill()
+                kill_group(process.pid)
         log.seek(0)
         words = log.read().decode("utf-8", "replace").strip().split("\n")[-1]
     return answers, words or f"no answer (status {process.returncode})."

@@ -73,9 +73,9 @@ class Plan:
 
     def carry_out(self) -> None:
         """Write the file, if there is something to write. Raises CtlError."""
-        if self.action == REMOVE and self._is_undo(self.file.backup_text()):
-            self.file.restore(self.file.backup_text())
-        elif self.changes:
+        if self.action == REMOVE and self._undo():
+            return
+        if self.changes:
             # The backup is the file as it was before any entry of ours.
             self.file.write(self._new, backed_up=not self._has_ours())
 
@@ -92,17 +92,26 @@ class Plan:
         """The entry as it would stand in a file of its own."""
         return self._text.shown(self.path, self.entry)
 
-    def _is_undo(self, before: str | None) -> bool:
-        """Whether the file is what our change alone makes of the text before (None: no file)."""
+    def _undo(self) -> bool:
+        """Put back what was there before, where our change is all that has happened since; whether that is so."""
         try:
-            return self._text.put(before or "", self.path, self.entry) == self.file.text
-        except ValueError:
+            # Read once: what is compared is what is put back, or what has to be gone (None: no file).
+            before = self.file.backup_text()
+            is_undo = self._text.put(before or "", self.path, self.entry) == self.file.text
+        except (CtlError, ValueError):
             return False
+        if is_undo:
+            self.file.restore(before)
+        return is_undo
 
     def _without_empty_container(self, text: str) -> str:
         """Without the object around our entry, where that came with it and holds no words of the user's."""
-        container, before = self.path[:-1], self.file.backup_text() or ""
-        if not self._text.is_bare(text, container) or self._text.read(before, container) is not None:
+        container = self.path[:-1]
+        try:
+            had_it = self._text.read(self.file.backup_text() or "", container) is not None
+        except CtlError:
+            had_it = True  # not known; an empty one does no harm
+        if had_it or not self._text.is_bare(text, container):
             return text
         return self._text.remove(text, container)
 
