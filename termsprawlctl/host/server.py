@@ -9,7 +9,9 @@ always a ToolResult.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
+import resource
 import socket
 import socketserver
 import threading
@@ -31,6 +33,14 @@ REQUEST_DEADLINE_S = 10.0
 # still read the answer.
 LINGER_S = 1.0
 MAX_CONNECTIONS = 256
+# Of the descriptors that this process may have: for everything but connections and the
+# terminals' pipes, which share the rest by halves.
+RESERVED_DESCRIPTORS = 48
+MIN_CONNECTIONS = 8
+# What accept() says when the process or the system has run out of something; the
+# connection waits in the queue, and asking again at once would keep a core busy.
+_SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+SHORTAGE_PAUSE_S = 0.1
 REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -74,16 +84,32 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._connections_lock = threading.Lock()
         self._idle = threading.Condition()
         self._running = 0
+        self._max_connections = connections_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/call"
 
+    def get_request(self):
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in _SHORTAGE:
+                with self._connections_lock:
+                    self._drop_stranger()
+                time.sleep(SHORTAGE_PAUSE_S)
+            raise
+
     def process_request(self, request, client_address) -> None:
         if not self._admit(request):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread is to be had; the client sees that nothing was answered
+            with self._connections_lock:
+                self._connections.pop(request, None)
+            self.shutdown_request(request)
 
     def process_request_thread(self, request, client_address) -> None:
         with self._idle:
@@ -110,15 +136,20 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         So whoever opens connections and says nothing keeps nobody out who has a token.
         """
         with self._connections_lock:
-            if len(self._connections) >= MAX_CONNECTIONS:
-                stranger = next((one for one, is_proven in self._connections.items() if not is_proven), None)
-                if stranger is None:
-                    return False
-                del self._connections[stranger]
-                with contextlib.suppress(OSError):  # it may have ended by now
-                    stranger.shutdown(socket.SHUT_RDWR)  # its thread reads the end and closes it
+            if len(self._connections) >= self._max_connections and not self._drop_stranger():
+                return False
             self._connections[request] = False
             return True
+
+    def _drop_stranger(self) -> bool:
+        """End the oldest connection without a valid token; False when there is none. The lock is held."""
+        stranger = next((one for one, is_proven in self._connections.items() if not is_proven), None)
+        if stranger is None:
+            return False
+        del self._connections[stranger]
+        with contextlib.suppress(OSError):  # it may have ended by now
+            stranger.shutdown(socket.SHUT_RDWR)  # its thread reads the end and closes it
+        return True
 
     def handle_error(self, request, client_address) -> None:  # noqa: ARG002 - socketserver's signature
         self.host.log_fault()
@@ -127,6 +158,13 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         """Wait until no request runs; False when the time is up first."""
         with self._idle:
             return self._idle.wait_for(lambda: self._running == 0, timeout_s)
+
+
+def connections_within(descriptors: int) -> int:
+    """How many connections a process may hold that may have so many descriptors (-1: any number)."""
+    if descriptors < 0:
+        return MAX_CONNECTIONS
+    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, (descriptors - RESERVED_DESCRIPTORS) // 2))
 
 
 class Handler(socketserver.BaseRequestHandler):

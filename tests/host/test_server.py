@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from termsprawlctl.host.server import MAX_CONNECTIONS, ClientGone, Server
+from termsprawlctl.host.server import ClientGone, Server
 
 PATHS_AND_METHODS = [
     (b"GET", b"/call", 403),
@@ -219,7 +219,7 @@ def test_a_connection_that_lost_its_place_runs_nothing():
     server = Server(None)
     try:
         old, far = socket.socketpair()
-        others = [socket.socketpair() for _ in range(MAX_CONNECTIONS)]
+        others = [socket.socketpair() for _ in range(server._max_connections)]
         with old, far:
             assert server._admit(old)
             assert all(server._admit(near) for near, _ in others)
