@@ -185,7 +185,8 @@ def _identity(path: str) -> tuple:
 
 def _age_s(path: str) -> float:
     try:
-        return max(0.0, time.time() - os.stat(path).st_mtime)
+        # A time in the future: the clock was set back since, so the file may be of any age.
+        return abs(time.time() - os.stat(path).st_mtime)
     except OSError:
         return 0.0
 

@@ -136,7 +136,8 @@ class Panes:
     def refuse_if_person_types(self, node_id: str) -> None:
         """Raise TypedByPerson when somebody pressed a key in one of the terminal's windows just now."""
         last = max((activity for node, activity in self.clients().values() if node == node_id), default=0)
-        if time.time() - last < PERSON_GRACE_S + _CLOCK_STEP_S:
+        # Nobody presses a key in the future: the clock was set back since.
+        if -_CLOCK_STEP_S < time.time() - last < PERSON_GRACE_S + _CLOCK_STEP_S:
             raise TypedByPerson(
                 f"A person is typing in terminal {node_id}; nothing was typed.",
                 "Wait a few seconds, read the terminal again, then decide.",
