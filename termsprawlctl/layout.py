@@ -20,10 +20,12 @@ import os
 import re
 
 from .errors import UsageError
+from .files import read_small
 
 DATA_VARIABLE = "TERMSPRAWL_DATA"
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 SESSION_PREFIX = "ts-"
+MAX_POINTER_BYTES = 4096  # a path that the system takes is shorter
 
 
 class DataPaths:
@@ -48,6 +50,19 @@ class DataPaths:
         self.run = os.path.join(self.root, "run")
         self.audit = os.path.join(self.root, "audit")
 
+    def own_directories(self) -> tuple[str, ...]:
+        """Where the embedded host writes files itself; those of single nodes and the audit's are not among them."""
+        return (
+            self.root,
+            self.agent_tools,
+            self.sessions,
+            self.projects,
+            self.tasks,
+            self.guides,
+            self.tmux_sockets,
+            self.run,
+        )
+
     def session(self, node_id: str) -> str:
         """The session file of a node."""
         return os.path.join(self.sessions, f"{node_id}.json")
@@ -55,10 +70,13 @@ class DataPaths:
     def tmux_socket(self) -> str:
         """The socket of the tmux server that holds the nodes' sessions."""
         try:
-            with open(self.tmux_socket_pointer, encoding="utf-8", errors="surrogateescape") as pointer:
-                return pointer.readline().rstrip("\n")
+            line = read_small(self.tmux_socket_pointer, MAX_POINTER_BYTES).partition(b"\n")[0]
         except OSError:
+            line = b""
+        path = line.decode("utf-8", "surrogateescape")
+        if not os.path.isabs(path) or "\0" in path:  # no file, or none that a host wrote
             return os.path.join(self.tmux_sockets, "termsprawl")
+        return path
 
     def tmux_base_args(self) -> list[str]:
         """The words between `tmux` and its command."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -12,7 +13,7 @@ import time
 import traceback
 import uuid
 
-from .. import console
+from .. import console, leftovers
 from ..errors import FAILED, OK, CtlError
 from ..files import Explained, private_directory, remove_quietly, write_atomically
 from ..layout import DataPaths
@@ -42,6 +43,8 @@ QUEUE_WAIT_S = 15.0  # the contract's: an operation that waited longer is droppe
 DRAIN_S = 5.0
 # How soon a host notices that its data directory was deleted or taken over.
 WATCH_INTERVAL_S = 2.0
+# What write_atomically() makes on its way.
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")
 
 
 class Host:
@@ -115,6 +118,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lock.acquire()
     try:
+        _remove_leftovers(paths)
         prepare_socket(paths)
         host = Host(paths, binary, lock.instance_id)
         with Explained(f"cannot use the data directory {paths.root}"):
@@ -123,9 +127,11 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         host.panes.tidy()
         recover(host)
         host.commands.tidy()
+        host.streams.tidy()
         host.audit.event("host-started", pid=os.getpid(), instance=host.instance_id)
         host.monitor.start()
-        server = Server(host)
+        with Explained("cannot listen on 127.0.0.1"):
+            server = Server(host)
         listener = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         listener.start()
         lock.publish(server.url)
@@ -161,6 +167,12 @@ def prepare_socket(paths: DataPaths) -> None:
         short = os.path.join(tempfile.mkdtemp(prefix="termsprawlctl-"), "tmux")
         write_atomically(paths.tmux_socket_pointer, os.fsencode(short) + b"\n")
     console.err(f"termsprawlctl: {paths.root} is too long a path for a socket; tmux's is {short}.")
+
+
+def _remove_leftovers(paths: DataPaths) -> None:
+    """Temporary files of writers that were killed, also of files that nobody writes a second time."""
+    for directory in paths.own_directories():
+        leftovers.sweep(directory, _TEMPORARY, os.unlink)
 
 
 def _write_static_files(host: Host) -> None:

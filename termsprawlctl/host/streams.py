@@ -28,7 +28,10 @@ KEPT_BYTES = 512 << 10
 # As much as the pipe holds. tmux keeps in its own memory what we do not fetch in time, and
 # beside a busy thread of Python the reading one gets its turn some 200 times a second.
 READ_BYTES = 512 << 10
+# Some milliseconds for each terminal; a tmux server that hangs must not make a stop hang.
+DETACH_S = 2.0
 _SET_PIPE_SIZE = 1031  # Linux's F_SETPIPE_SZ, which the fcntl module names since Python 3.10
+_SUFFIX = ".out"
 _CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,18})")
 
 
@@ -141,12 +144,30 @@ class Streams:
             self._streams[node_id] = stream
             return stream
 
+    def tidy(self) -> None:
+        """Before anything is attached: remove the fifos of a host that was killed."""
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self._directory):
+                if name.endswith(_SUFFIX):
+                    remove_quietly(os.path.join(self._directory, name))
+
     def detach_all(self) -> None:
-        """End tmux's pipes; the streams end with them."""
-        with self._lock:
+        """End tmux's pipes; the streams end with them.
+
+        Only a courtesy, for which no stop waits: a pipe that nobody reads ends with the next output.
+        """
+        end_s = time.monotonic() + DETACH_S
+        if not self._lock.acquire(timeout=DETACH_S):
+            return
+        try:
             for node_id in self._streams:
-                with contextlib.suppress(CtlError):
-                    self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(node_id)))
+                left_s = end_s - time.monotonic()
+                with contextlib.suppress(TmuxError):
+                    self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(node_id)), timeout_s=max(0.1, left_s))
+        except CtlError:
+            return  # tmux does not answer, or cannot be run
+        finally:
+            self._lock.release()
 
     def _attach(self, stream: Stream) -> None:
         fifo = self._fifo(stream.node_id)
@@ -163,39 +184,62 @@ class Streams:
             self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(stream.node_id)), command)
             self._read_in_background(descriptor, stream)
         except TmuxError:
-            _close(descriptor)
+            self._undo(descriptor, fifo)
             raise CtlError(
                 f"The terminal {stream.node_id} has ended: its tmux session is gone.",
                 "Open a new one with terminal_open; terminal_close removes this one.",
             ) from None
-        except OSError as error:
-            _close(descriptor)
-            raise CtlError(f"The terminal's output cannot be followed: {error.strerror}.") from None
+        except CtlError:
+            self._undo(descriptor, fifo)
+            raise
+        except (OSError, RuntimeError) as error:
+            self._undo(descriptor, fifo)
+            why = error.strerror if isinstance(error, OSError) else error
+            raise CtlError(f"The terminal's output cannot be followed: {why}.") from None
+
+    @staticmethod
+    def _undo(descriptor: int, fifo: str) -> None:
+        if descriptor >= 0:
+            os.close(descriptor)
+        remove_quietly(fifo)
 
     def _read_in_background(self, descriptor: int, stream: Stream) -> None:
         if self._selector is None:
-            woken, self._wake = os.pipe()
-            for end in (woken, self._wake):
-                os.set_blocking(end, False)
-            self._selector = selectors.DefaultSelector()
-            self._selector.register(woken, selectors.EVENT_READ, None)
-            threading.Thread(target=self._read_all, name="streams", daemon=True).start()
+            self._start_reading()
         self._arrivals.append((descriptor, stream))
         with contextlib.suppress(BlockingIOError):  # a full pipe wakes it as well
             os.write(self._wake, b"x")
 
-    def _read_all(self) -> None:
+    def _start_reading(self) -> None:
+        """Start the thread that reads. Raises OSError, RuntimeError where no thread is to be had; as before then."""
+        woken, wake = os.pipe()
+        selector = None
+        try:
+            for end in (woken, wake):
+                os.set_blocking(end, False)
+            selector = selectors.DefaultSelector()
+            selector.register(woken, selectors.EVENT_READ, None)
+            threading.Thread(target=self._read_all, args=(selector,), name="streams", daemon=True).start()
+        except (OSError, RuntimeError):
+            if selector is not None:
+                selector.close()
+            os.close(woken)
+            os.close(wake)
+            raise
+        self._selector, self._wake = selector, wake
+
+    def _read_all(self, selector: selectors.BaseSelector) -> None:
         while True:
-            for key, _ in self._selector.select():
+            for key, _ in selector.select():
                 if key.data is None:
                     os.read(key.fd, READ_BYTES)
                     while self._arrivals:
                         descriptor, stream = self._arrivals.pop(0)
-                        self._selector.register(descriptor, selectors.EVENT_READ, stream)
+                        selector.register(descriptor, selectors.EVENT_READ, stream)
                 else:
-                    self._read_one(key.fd, key.data)
+                    self._read_one(selector, key.fd, key.data)
 
-    def _read_one(self, descriptor: int, stream: Stream) -> None:
+    def _read_one(self, selector: selectors.BaseSelector, descriptor: int, stream: Stream) -> None:
         try:
             data = os.read(descriptor, READ_BYTES)
         except BlockingIOError:
@@ -206,8 +250,8 @@ class Streams:
             stream.append(data)
             self._on_output(stream.node_id, len(data))
             return
-        self._selector.unregister(descriptor)
-        _close(descriptor)
+        selector.unregister(descriptor)
+        os.close(descriptor)
         stream.finish()
         with self._lock:
             if self._streams.get(stream.node_id) is stream:
@@ -216,7 +260,7 @@ class Streams:
         self._on_end(stream.node_id)
 
     def _fifo(self, node_id: str) -> str:
-        return os.path.join(self._directory, f"{node_id}.out")
+        return os.path.join(self._directory, node_id + _SUFFIX)
 
 
 def writer(fifo: str) -> str:
@@ -227,8 +271,3 @@ def writer(fifo: str) -> str:
     """
     path = shlex.quote(fifo)
     return f"[ -p {path} ] && exec 3<>{path} 1>{path} 3<&- && exec cat"
-
-
-def _close(descriptor: int) -> None:
-    if descriptor >= 0:
-        os.close(descriptor)
