@@ -19,6 +19,7 @@ import contextlib
 import json
 import os
 import re
+import stat
 import threading
 import time
 
@@ -28,7 +29,7 @@ from ..files import private_directory, remove_quietly
 MAX_FILE_BYTES = 1 << 20
 KEPT_FILES = 4
 READ_BYTES = 64 << 10
-_NAME = re.compile(r"events-([0-9]{8})\.jsonl")
+_NAME = re.compile(r"events-([0-9]{8,12})\.jsonl")
 
 
 class Audit:
@@ -40,6 +41,7 @@ class Audit:
         self._descriptor: int | None = None
         self._number = 0
         self._size = 0
+        self._is_cut = False  # the last line is only a part of one: the disk was full
 
     def event(self, kind: str, **fields: object) -> None:
         """Write one event; fields that are None are left out."""
@@ -52,7 +54,11 @@ class Audit:
                 self._open(max(numbers(self._directory), default=1))
             if self._size + len(line) > MAX_FILE_BYTES:
                 self._open(self._number + 1)
-            self._size += os.write(self._descriptor, line)
+            if self._is_cut:
+                line = b"\n" + line
+            written = os.write(self._descriptor, line)
+            self._size += written
+            self._is_cut = written < len(line)
 
     def close(self) -> None:
         with self._lock:
@@ -62,13 +68,16 @@ class Audit:
 
     def _open(self, number: int) -> None:
         private_directory(self._directory)
-        descriptor = os.open(
-            _path(self._directory, number), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-        )
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(_path(self._directory, number), flags, 0o600)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(0, "not a regular file", _path(self._directory, number))
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor, self._number = descriptor, number
         self._size = os.fstat(descriptor).st_size
+        self._is_cut = self._size > 0 and os.pread(descriptor, 1, self._size - 1) != b"\n"
         for old in numbers(self._directory):
             if old <= number - KEPT_FILES:
                 remove_quietly(_path(self._directory, old))
@@ -99,12 +108,7 @@ class Follower:
             self._number, self._offset, self._rest = following[0], 0, b""
 
     def _read_file(self) -> list[dict]:
-        try:
-            with open(_path(self._directory, self._number), "rb") as stream:
-                stream.seek(self._offset)
-                data = stream.read()
-        except OSError:
-            return []
+        data = _read(_path(self._directory, self._number), self._offset)
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         return _events(lines)
@@ -114,8 +118,7 @@ def past(directory: str) -> list[dict]:
     """All events that are kept, oldest first."""
     found: list[dict] = []
     for number in sorted(numbers(directory)):
-        with contextlib.suppress(OSError), open(_path(directory, number), "rb") as stream:
-            found += _events(stream.read().split(b"\n"))
+        found += _events(_read(_path(directory, number), 0).split(b"\n"))
     return found
 
 
@@ -130,7 +133,8 @@ def numbers(directory: str) -> list[int]:
 
 def describe(event: dict) -> str:
     """One event as a line for people, the time in their own time zone."""
-    kind = event.get("event", "?")
+    kind = event.get("event")
+    kind = kind if isinstance(kind, str) else "?"
     text = {
         "call": "{operation} {node} by {caller}: {outcome}, {ms} ms",
         "output": "{node} wrote {bytes} bytes",
@@ -144,6 +148,7 @@ def describe(event: dict) -> str:
     }.get(kind, kind)
     values = {"operation": "an unknown operation", "outcome": "ok" if event.get("ok") else "refused", **event}
     words = re.sub(r"\{(\w+)\}", lambda match: str(values.get(match[1], "")), text)
+    words = "".join(character if character.isprintable() else " " for character in words)
     return f"{_local_time(event.get('time'))}  {re.sub(' +', ' ', words)}"
 
 
@@ -155,6 +160,15 @@ def _local_time(stamp: object) -> str:
     import calendar
 
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(calendar.timegm(parsed)))
+
+
+def _read(path: str, offset: int) -> bytes:
+    """What a file holds from an offset on, at most twice of what one gets; b"" when it cannot be read."""
+    with contextlib.suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as stream:
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            stream.seek(offset)
+            return stream.read(2 * MAX_FILE_BYTES)
+    return b""
 
 
 def _events(lines: list[bytes]) -> list[dict]:
