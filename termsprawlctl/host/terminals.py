@@ -141,11 +141,13 @@ class Terminals:
             return
 
     def look_for_server(self) -> None:
-        """Note the process id of the tmux server in `server_pid`; None when none runs."""
+        """Note the process id of the tmux server in `server_pid`, None when none runs; never fails."""
         try:
             self.server_pid = int(self._tmux.run("display-message", "-p", "#{pid}"))
-        except (TmuxError, ValueError):
+        except TmuxError:
             self.server_pid = None
+        except (CtlError, ValueError):
+            return  # it does not answer for now; what is known may still hold
 
     def _pane(self, node_id: str) -> str:
         """The id of the node's pane, which is out of copy mode afterwards."""

@@ -35,7 +35,10 @@ def new_node(host, caller):
     try:
         yield NewNode(node_id, folder)
     except BaseException:
-        host.terminals.kill(node_id)
+        try:
+            host.terminals.kill(node_id)
+        except CtlError as error:  # tmux does not answer, for example; the next host ends it
+            host.log(f"terminal {node_id}, which was not wanted in the end, could not be ended ({error.message})")
         host.forget_node(node_id, caller.project_id)
         raise
 
