@@ -73,15 +73,27 @@ class _Exit(Exception):
         self.status = status
 
 
+class _NoColours:
+    def __getattr__(self, name: str) -> str:
+        return ""
+
+
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the layout of descriptions and examples.
 
     argparse makes formatters while arguments are declared, too, and imports shutil for
-    the width of each that is not told one.
+    the width of each that is not told one. Python 3.14 and newer know colours: those would
+    get into the usage of our error texts, and the module that knows them costs half a start.
     """
+
+    _theme = _NoColours()
+    _decolor = staticmethod(str)
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns())
+
+    def _set_color(self, *_color, **_options) -> None:
+        pass
 
 
 class Parser(argparse.ArgumentParser):
@@ -90,6 +102,9 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options) -> None:
         options.setdefault("formatter_class", _HelpFormatter)
         options.setdefault("allow_abbrev", False)
+        if sys.version_info >= (3, 14):
+            # The same words with every Python: see _HelpFormatter, and _suggestion().
+            options.update(color=False, suggest_on_error=False)
         super().__init__(**options)
         self.has_commands = False
         # Every command knows --version; once is enough to tell.
@@ -164,7 +179,7 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as fault:  # noqa: BLE001 - a traceback helps no user, and may quote a secret
         if isinstance(fault.__context__, KeyboardInterrupt):
             return INTERRUPTED  # argparse trips over its own clean-up when it is interrupted
-        console.err(f"{PROGRAM}: internal error: {_where(fault)}. This is a fault of this program; please report it.")
+        console.err(f"{PROGRAM}: {_told(fault)}")
         return FAILED
 
 
@@ -247,6 +262,26 @@ def _columns() -> int:
         return min(os.get_terminal_size(console.STDOUT).columns - 2, MAX_HELP_COLUMNS)
     except OSError:
         return MAX_HELP_COLUMNS
+
+
+def _told(fault: Exception) -> str:
+    short_of = _shortage(fault)
+    if short_of:
+        return f"{short_of}; nothing more was done. Free some, or raise the limit (ulimit -a)."
+    return f"internal error: {_where(fault)}. This is a fault of this program; please report it."
+
+
+def _shortage(fault: Exception) -> str:
+    """What the system has no more of for this process, if that is what went wrong; else ""."""
+    import errno
+
+    if isinstance(fault, MemoryError):
+        return "out of memory"
+    # threading has no exception of its own for it.
+    if isinstance(fault, RuntimeError) and "thread" in str(fault):
+        return "no more threads are to be had"
+    short = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT)
+    return str(fault.strerror).lower() if isinstance(fault, OSError) and fault.errno in short else ""
 
 
 def _where(fault: Exception) -> str:

@@ -174,9 +174,10 @@ def _spawn(paths: DataPaths) -> None:
 def _read_answer(descriptor: int, end_s: float) -> bytes | None:
     """What the child says before it closes its end; None when it says nothing in time."""
     answer = b""
+    readable = select.poll()  # select() knows no descriptors over 1023
+    readable.register(descriptor, select.POLLIN)
     while answer != READY:
-        readable, _, _ = select.select([descriptor], [], [], max(0.0, end_s - time.monotonic()))
-        if not readable:
+        if not readable.poll(1000 * max(0.0, end_s - time.monotonic())):
             return None
         chunk = os.read(descriptor, 4096)
         if not chunk:
