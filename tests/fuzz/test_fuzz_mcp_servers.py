@@ -12,7 +12,7 @@ from hypothesis import given
 from support import corpus, hostile, mcp_lines
 from support.jsonrpc_model import Answers, Model, Rules, Unanswered, settle, settle_batches
 from support.mcp_app import StandInApp
-from support.mcp_client import McpServer
+from support.mcp_client import McpServer, Silence
 from support.session_files import TOKEN
 from support.tui_endpoint import TOKEN as TUI_TOKEN
 from support.tui_endpoint import FakeEndpoint
@@ -35,12 +35,26 @@ class Session:
         self._tools: object = None
 
     def exchange(self, stream: bytes) -> None:
-        number = next(self._numbers)
-        model, answers = self.model, Answers()
-        model.start_anew()
-        lines = stream.removesuffix(b"\n").split(b"\n")
-        for line in lines:
-            model.take(line)
+        self._begin()
+        for line in stream.removesuffix(b"\n").split(b"\n"):
+            shakes = self.model.handshakes
+            self._take(line)
+            if self.model.handshakes > shakes:
+                # Until that is answered, it is open whether an array is a batch.
+                self._finish()
+                self._begin()
+        self._finish()
+
+    def _begin(self) -> None:
+        self._sent: list[bytes] = []
+        self.model.start_anew()
+
+    def _take(self, line: bytes) -> None:
+        self._sent.append(line + b"\n")
+        self.model.take(line)
+
+    def _finish(self) -> None:
+        number, model, answers = next(self._numbers), self.model, Answers()
         ends = [{"method": "notifications/cancelled", "params": {"requestId": one.id}} for one in model.subscriptions]
         # What is sent last, and which of it is answered last, whatever the server is busy with.
         ends += [
@@ -48,10 +62,9 @@ class Session:
             {"id": f"list {number}", "method": "tools/list"},
             {"id": f"ping {number}", "method": "ping"},
         ]
-        lines += [json.dumps({"jsonrpc": "2.0", **end}).encode() for end in ends]
-        for line in lines[-len(ends) :]:
-            model.take(line)
-        self.server.send_bytes(b"".join(line + b"\n" for line in lines))
+        for end in ends:
+            self._take(json.dumps({"jsonrpc": "2.0", **end}).encode())
+        self.server.send_bytes(b"".join(self._sent))
         self._collect(answers)
         (listed,) = [answer["result"] for answer in answers.single if answer.get("id") == f"list {number}"]
         self._tools = self._tools or listed
@@ -66,16 +79,21 @@ class Session:
         assert "Traceback" not in self.server.log()
 
     def _collect(self, answers: Answers) -> None:
+        missing: Exception | None = None
         while True:
-            line = self.server.read_line()
+            try:
+                line = self.server.read_line()
+            except Silence:
+                raise AssertionError(f"never answered: {missing}") from None
             assert not any(hostile.shows(token, line) for token in (TOKEN, TUI_TOKEN))
             answers.take(line)
             try:
                 settle(self.model.due, answers.single)
                 settle_batches(self.model.batches, answers.batches)
-            except Unanswered:
-                continue
-            return
+            except Unanswered as unanswered:
+                missing = unanswered
+            else:
+                return
 
 
 @pytest.fixture

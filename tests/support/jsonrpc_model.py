@@ -61,6 +61,7 @@ class Model:
         self.batches: list[list[Due]] = []
         self.subscriptions: list[Due] = []
         self.acknowledged: Counter = Counter()
+        self.handshakes = 0
         self._greets_well = greets_well
         self._batches_allowed = False
 
@@ -94,9 +95,12 @@ class Model:
             if len(message) > MAX_BATCH or not message:
                 self.due.append(Due(NO_ID, {-32600}))
                 return
-            answers = [due for member in message for due in self._member(member)]
-            if answers:
-                self.batches.append(answers)
+            answers: list[Due] = []
+            self.batches.append(answers)  # at once, for a member may cancel another
+            for member in message:
+                answers += self._member(member)
+            if not answers:
+                self.batches.remove(answers)
         elif not self.rules.original or message is None:
             self._complaint(-32600)
 
@@ -122,6 +126,7 @@ class Model:
             self.acknowledged[due.key] += 1
             return []
         if method == "initialize" and due.codes == {RESULT}:
+            self.handshakes += 1
             if self._greets_well:
                 self._batches_allowed = (params or {}).get("protocolVersion") == BATCHES
             else:
