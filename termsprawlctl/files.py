@@ -50,13 +50,11 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_repla
     it was and no temporary file is left. Signals that end a process wait until it is done;
     what SIGKILL leaves is removed by the next write of this file.
     """
-    import re
-
-    from .leftovers import sweep
+    from .leftovers import TEMPORARY_FILE, sweep
 
     directory, name = os.path.split(path)
     with _Undisturbed():
-        sweep(directory, re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{16}}"), os.unlink)
+        sweep(directory, TEMPORARY_FILE, os.unlink, f".{name}.")
         temporary, descriptor, lock = _new_temporary(directory, name, mode)
         try:
             try:

@@ -16,6 +16,8 @@ import tempfile
 
 # A sweep takes the name away between another's mkdir() and its lock: then that one tries again.
 MAX_TRIES = 100
+# Of any file that is written in one step: a dot, its name, a dot, 16 hex digits.
+TEMPORARY_FILE = re.compile(r"\..+\.[0-9a-f]{16}", re.DOTALL)
 
 
 def hold(descriptor: int, path: str) -> bool:
@@ -33,11 +35,14 @@ def hold(descriptor: int, path: str) -> bool:
     return _is_at(descriptor, path)
 
 
-def sweep(folder: str, name: re.Pattern, remove) -> None:
-    """Call remove(path) for all of our own in `folder` whose whole name matches and that nobody holds. Never fails."""
+def sweep(folder: str, name: re.Pattern, remove, beginning: str = "") -> None:
+    """Call remove(path) for all of our own in `folder` whose whole name matches and that nobody holds. Never fails.
+
+    `beginning`: only for those whose name begins so. A pattern for each of many files would stay in memory for each.
+    """
     with contextlib.suppress(OSError):
         for found in os.listdir(folder or os.curdir):
-            if name.fullmatch(found):
+            if found.startswith(beginning) and name.fullmatch(found):
                 with contextlib.suppress(OSError):
                     _remove_dead(os.path.join(folder, found), remove)
 

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -284,3 +285,22 @@ def test_signals_that_end_a_process_wait_for_the_end_of_a_write(tmp_path):
     assert done.returncode == -signal.SIGTERM
     assert path.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["f"]
+
+
+def test_writing_ever_new_files_keeps_nothing_of_them_in_memory(tmp_path):
+    def write(name: str) -> None:
+        files.write_atomically(str(tmp_path / name), b"new")
+        (tmp_path / name).unlink()
+
+    for number in range(20):
+        write(f"warm-{number}")
+    tracemalloc.start()
+    try:
+        write("first")
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(200):
+            write(f"later-{number}")
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 200 * 50, "a host writes a file for each terminal that is ever opened"
