@@ -32,7 +32,11 @@ def main():
     if listens:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     _isolate()
-    from termsprawlctl.cli import main as command_line
+    try:
+        from termsprawlctl.cli import main as command_line
+    except ImportError:
+        _require_zlib()
+        raise
 
     try:
         if listens:
@@ -41,6 +45,18 @@ def main():
     except KeyboardInterrupt:
         status = 130
     sys.exit(status)
+
+
+def _require_zlib():
+    # Everything but this module lies compressed in the file.
+    try:
+        import zlib  # noqa: F401
+    except ImportError:
+        sys.stderr.write(
+            "termsprawlctl: needs a Python with zlib, but %s has none. "
+            "Put one that has it first on PATH.\n" % sys.executable
+        )
+        sys.exit(2)
 
 
 def _isolate():

@@ -8,13 +8,23 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
-_ASK = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
+from support.counterparts import INSTALLED
+
+_ASK = """
+import sys
+name = getattr(getattr(sys, "implementation", None), "name", "cpython")
+sys.stdout.write("%d.%d %s" % (sys.version_info[0], sys.version_info[1], name))
+"""
+OLDEST = (3, 9)
+# Every version up to here has to run the built file where it can be had; a newer one is taken as well.
+NEWEST_RELEASED = (3, 15)
 
 
 @functools.cache
 def installed() -> dict[tuple[int, int], str]:
-    """(major, minor) to the path of one such Python, from the running one, PATH, and version managers."""
+    """(major, minor) to the path of one such CPython: the running one, PATH, version managers, the counterparts."""
     home = os.path.expanduser("~")
     roots = [os.environ.get("PYENV_ROOT", os.path.join(home, ".pyenv")), os.path.join(home, ".local/share/uv/python")]
     candidates = [os.path.join(sys.base_prefix, "bin", "python3")]
@@ -23,28 +33,56 @@ def installed() -> dict[tuple[int, int], str]:
     for root in roots:
         candidates += sorted(glob.glob(os.path.join(root, "versions", "*", "bin", "python")))
         candidates += sorted(glob.glob(os.path.join(root, "*", "bin", "python3")))
+    candidates += sorted(glob.glob(os.path.join(INSTALLED, "programs", "python[23].*")))
     found: dict[tuple[int, int], str] = {}
     for path in candidates:
-        if "shims" not in path and re.fullmatch(r"python[\d.]*", os.path.basename(path)):
-            version = _version(os.path.realpath(path))
-            if version:
+        if "shims" not in path and re.fullmatch(r"python[\d.]*", os.path.basename(os.path.realpath(path))):
+            version, name = _identity(os.path.realpath(path))
+            if version and name == "cpython":
                 found.setdefault(version, os.path.realpath(path))
     return dict(sorted(found.items()))
 
 
+def every_kind() -> dict[str, str]:
+    """A name ("3.9", "pypy3", "3-musl") to the path of one such Python that is new enough, of every implementation."""
+    kinds = {f"{major}.{minor}": path for (major, minor), path in installed().items() if (major, minor) >= OLDEST}
+    for name, pattern in (("pypy3", "pypy3-*"), ("3-musl", "python3-musl")):
+        for path in sorted(glob.glob(os.path.join(INSTALLED, "programs", pattern))):
+            kinds[name] = os.path.realpath(path)
+    return kinds
+
+
+def missing_kinds() -> list[str]:
+    """The names that every_kind() would have on a machine that has everything, and that this one lacks."""
+    versions = [f"3.{minor}" for minor in range(OLDEST[1], NEWEST_RELEASED[1] + 1)]
+    there = every_kind()
+    return [name for name in [*versions, "pypy3", "3-musl"] if name not in there]
+
+
 @functools.cache
-def _version(path: str) -> tuple[int, int] | None:
+def _identity(path: str) -> tuple[tuple[int, int] | None, str]:
+    """The version and the name of the implementation; (None, "") for what is no Python that works."""
     try:
         done = subprocess.run([path, "-c", _ASK], capture_output=True, timeout=30, check=True)
-        major, _, minor = done.stdout.decode("ascii").partition(".")
-        return int(major), int(minor)
+        version, _, name = done.stdout.decode("ascii").partition(" ")
+        major, _, minor = version.partition(".")
+        return (int(major), int(minor)), name
     except (OSError, ValueError, subprocess.SubprocessError):
-        return None
+        return None, ""
 
 
 def new_enough() -> list[tuple[int, int]]:
-    return [version for version in installed() if version >= (3, 9)]
+    return [version for version in installed() if version >= OLDEST]
 
 
 def too_old() -> list[tuple[int, int]]:
-    return [version for version in installed() if version < (3, 9)]
+    return [version for version in installed() if version < OLDEST]
+
+
+def on_path(folder: Path, python: str) -> str:
+    """Make a folder in which `python3` is that Python, to be put first on a PATH; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / "python3"
+    if not link.is_symlink():
+        link.symlink_to(python)
+    return str(folder)
