@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import chosen
 from support.running_host import RunningHost
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +21,9 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.
 settings.register_profile("short", max_examples=60, derandomize=True, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("long", max_examples=3000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("FUZZ_PROFILE", "short"))
+
+# `make compat` runs the suites once for each Python and each tmux.
+chosen.put_first_on_path()
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +55,10 @@ def pytest_collection_modifyitems(items):
 def hermetic_env() -> dict[str, str]:
     """An environment with nothing in it but PATH; a test adds what it is about.
 
-    python3 is the one that runs the tests, its own binary and not a version manager's shim.
+    python3 is the one that runs the tests, its own binary and not a version manager's shim,
+    unless another one is chosen (support/chosen.py).
     """
-    return {"PATH": os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])}
+    return {"PATH": os.pathsep.join([*chosen.folders(), os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])}
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@
 #
 #   .counterparts/node/NAME/node_modules   one npm package each ("/" in NAME written as "+")
 #   .counterparts/python                   a virtual environment with the Python packages
+#   .counterparts/programs                 other Pythons and tmuxes: see debian.sh
 #
 # PYTHON chooses the Python of the virtual environment (3.10 or newer; default python3).
 set -u
@@ -53,6 +54,9 @@ python_packages() {
     fi
 }
 
+python_packages
+# Beside the packages of npm: both mostly wait for the network.
+sh "$here/debian.sh" &
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
     echo "could not be installed: node and npm are not on PATH" >"$target/why/npm"
     echo "counterparts: npm packages $(cat "$target/why/npm")"
@@ -61,5 +65,5 @@ else
     node -p 'Object.entries(require(process.argv[1]).dependencies).map(pair => pair.join(" ")).join("\n")' "$here/package.json" |
         while read -r package version; do npm_package "$package" "$version"; done
 fi
-python_packages
+wait
 exit 0
