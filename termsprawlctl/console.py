@@ -2,17 +2,23 @@
 
 Independent of the locale: everything that goes out is UTF-8. A reader that went
 away (`| head -1`) is not an error; a full disk is.
+
+Titles, answers and error texts come from elsewhere, and a terminal obeys what stands in
+them. So no control character gets to one, except by paint(): its callers' own.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import select
 
 from .errors import CtlError
 from .jsontext import encode
 
 STDIN, STDOUT, STDERR = 0, 1, 2
+# C0, DEL and C1, but tab and line end; and what turns the order of a line's characters around.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def reserve_standard_descriptors() -> None:
@@ -34,9 +40,21 @@ def reserve_standard_descriptors() -> None:
 def out(text: str) -> None:
     """Write text to standard output, whole; silent when nobody reads any more.
 
-    Raises CtlError when it could not be written for another reason.
+    To a terminal as harmless() text, to anything else as it is. Raises CtlError when it
+    could not be written for another reason.
     """
-    out_bytes(encode(text))
+    out_bytes(encode(harmless(text) if os.isatty(STDOUT) else text))
+
+
+def paint(text: str, descriptor: int = STDOUT) -> None:
+    """Write text with control characters that a terminal is to obey; what came from elsewhere is harmless() already.
+
+    Raises CtlError as out() does; to standard error it never fails.
+    """
+    if descriptor == STDOUT:
+        out_bytes(encode(text))
+    else:
+        _write_quietly(text)
 
 
 def out_bytes(data: bytes) -> None:
@@ -50,11 +68,13 @@ def out_bytes(data: bytes) -> None:
 
 
 def err(text: str) -> None:
-    """Write one message line to standard error; never fails."""
-    try:
-        _write_all(STDERR, encode(text if text.endswith("\n") else text + "\n"))
-    except OSError:
-        return
+    """Write one message line to standard error, as harmless() text; never fails."""
+    _write_quietly(harmless(text if text.endswith("\n") else text + "\n"))
+
+
+def harmless(text: str) -> str:
+    """The text with every character that a terminal would obey as a JSON escape, so that JSON stays the same JSON."""
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def wants_colour(descriptor: int, environment) -> bool:
@@ -98,6 +118,13 @@ def argument_text(argument: str) -> str:
 def is_text(argument: str) -> bool:
     """Whether the argument is valid text, free of undecodable bytes."""
     return not any("\ud800" <= character <= "\udfff" for character in argument)
+
+
+def _write_quietly(text: str) -> None:
+    try:
+        _write_all(STDERR, encode(text))
+    except OSError:
+        return
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

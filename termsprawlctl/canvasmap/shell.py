@@ -41,7 +41,7 @@ class View:
             return OK
         columns = _columns()
         lines = text.draw(drawn, columns, colour=console.wants_colour(console.STDOUT, os.environ))
-        console.out("\n".join([*lines, "", *text.legend(drawn, columns)]).rstrip("\n") + "\n")
+        console.paint("\n".join([*lines, "", *text.legend(drawn, columns)]).rstrip("\n") + "\n")
         return OK
 
     def watch(self) -> int:
@@ -53,12 +53,12 @@ class View:
         # As with Ctrl-C, so that the terminal is as it was afterwards.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         if screen:
-            console.out(_ENTER)
+            console.paint(_ENTER)
         try:
             self._follow(screen=screen)
         finally:
             if screen:
-                console.out(_LEAVE)
+                console.paint(_LEAVE)
         return OK
 
     def _follow(self, *, screen: bool) -> None:
@@ -76,7 +76,8 @@ class View:
 
     def _show(self, drawn, size) -> None:
         if isinstance(drawn, str):
-            console.err(f"{_REDRAW if size else ''}termsprawlctl: {drawn}")
+            console.paint(_REDRAW if size else "", console.STDERR)
+            console.err(f"termsprawlctl: {drawn}")
         elif self._svg_file is not None:
             self._write_svg(drawn)
         elif self._as_json:
@@ -86,7 +87,7 @@ class View:
         else:
             colour = console.wants_colour(console.STDOUT, os.environ)
             lines = text.draw(drawn, size.columns, size.lines - 1, colour=colour)
-            console.out(_REDRAW + "\r\n".join(lines[: size.lines - 1]))
+            console.paint(_REDRAW + "\r\n".join(lines[: size.lines - 1]))
 
     def _read(self) -> model.Picture:
         return source.read(self._session, self._data, os.getcwd())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from ..console import harmless
+from ..layout import is_id
 from ..session import guides, transport
 from ..session.discovery import session_file
 from ..session.operations import EXTENSIONS, OPERATIONS
@@ -37,7 +39,10 @@ class Values:
         return self.nodes("terminal")
 
     def nodes(self, kind: str | None = None) -> list[Value]:
-        """Ids on the session's canvas; none when nobody answers in time."""
+        """Ids on the session's canvas; none when nobody answers in time.
+
+        The canvas is a file of the project's folder. What is no id would be typed into a shell as it is.
+        """
         path = session_file(self.session, self._environment)
         if not path:
             return []
@@ -46,7 +51,7 @@ class Values:
         return [
             Value(node["id"], _about(node))
             for node in (nodes if isinstance(nodes, list) else ())
-            if isinstance(node, dict) and isinstance(node.get("id"), str) and kind in (None, node.get("type"))
+            if isinstance(node, dict) and is_id(node.get("id")) and kind in (None, node.get("type"))
         ]
 
     def fields(self, given: list[str], current: str) -> Answer:
@@ -87,4 +92,5 @@ def _table() -> dict:
 def _about(node: dict) -> str:
     data = node.get("data")
     title = data.get("title") if isinstance(data, dict) else None
-    return " ".join(str(word) for word in (node.get("type"), title) if word)
+    # Shells show it in a list of their own.
+    return harmless(" ".join(str(word) for word in (node.get("type"), title) if word))

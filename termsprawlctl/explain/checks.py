@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from ..console import harmless
+
 OK, WARNING, FAILED = "ok", "warning", "failed"
 _COLOURS = {OK: "32", WARNING: "33", FAILED: "31"}  # green, yellow, red
 
@@ -40,9 +42,9 @@ def as_text(checks: list[Check], *, colour: bool) -> str:
         status = f"{check.status:<7}"
         if colour:
             status = f"\x1b[{_COLOURS[check.status]}m{status}\x1b[0m"
-        lines.append(f"{status}  {check.name:<{width}}  {check.evidence}")
+        lines.append(f"{status}  {check.name:<{width}}  {harmless(check.evidence)}")
         for word, text in (("cause", check.cause), ("fix", check.fix)):
             if text:
-                lines.append(f"{'':<9}{'':<{width}}  {word}: {text}")
+                lines.append(f"{'':<9}{'':<{width}}  {word}: {harmless(text)}")
     counts = [f"{sum(check.status == status for check in checks)} {status}" for status in (OK, WARNING, FAILED)]
     return "\n".join([*lines, "", f"{len(checks)} checks: {', '.join(counts)}"])

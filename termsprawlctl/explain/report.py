@@ -48,7 +48,8 @@ def show(found: list[checks.Check], *, as_json: bool) -> None:
     if as_json:
         console.err(jsontext.pretty(checks.as_json(found)))
     else:
-        console.err(checks.as_text(found, colour=console.wants_colour(console.STDERR, os.environ)))
+        text = checks.as_text(found, colour=console.wants_colour(console.STDERR, os.environ))
+        console.paint(text + "\n", console.STDERR)
 
 
 def _content(path: str) -> dict:

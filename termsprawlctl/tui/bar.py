@@ -149,7 +149,7 @@ def run(path: str, tmux: Tmux, pane: str | None, mouse: MouseOption) -> int:
     threading.Thread(target=_wait, args=(path, writer), daemon=True).start()
     try:
         tty.setraw(console.STDIN)
-        console.out(_SET_UP)
+        console.paint(_SET_UP)
         while True:
             text = _draw(path, tmux, pane)
             ready, _, _ = select.select([console.STDIN, reader], [], [])
@@ -183,8 +183,8 @@ def _draw(path: str, tmux: Tmux, pane: str | None) -> str:
         if _is_alone(tmux, pane):
             raise CtlError("the bar is alone in its window.")
         _quietly(tmux, "resize-pane", "-t", pane, "-y", "1")
-    text = fitted(path, columns)
-    console.out(f"\033[H\033[7m{text.ljust(columns)}\033[0m")
+    text = fitted(console.harmless(path), columns)
+    console.paint(f"\033[H\033[7m{text.ljust(columns)}\033[0m")
     return text
 
 

@@ -127,7 +127,7 @@ def _write(descriptor: int, text: str) -> None:
         _, writable, _ = select.select([], [descriptor], [], 0)
         if writable:
             # Less than PIPE_BUF: goes out whole and at once.
-            os.write(descriptor, encode(text + "\n"))
+            os.write(descriptor, encode(console.harmless(text) + "\n"))
     except OSError:
         return
 
