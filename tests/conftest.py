@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -58,7 +57,7 @@ def hermetic_env() -> dict[str, str]:
     python3 is the one that runs the tests, its own binary and not a version manager's shim,
     unless another one is chosen (support/chosen.py).
     """
-    return {"PATH": os.pathsep.join([*chosen.folders(), os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])}
+    return {"PATH": chosen.plain_path()}
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import chosen
 from support.node_server import NodeServer
 from support.running_host import RunningHost
 from support.x11_server import Compositor, MessageBus, XServer, bands, shows, wait_until
@@ -51,7 +52,7 @@ def place(screen, tmp_path_factory):
     """(environment with the display, node server on an awkward path); n-10 is a decoy."""
     root = tmp_path_factory.mktemp("x")
     # Its own python3 first: a version manager's shim costs more than a test.
-    path = os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])
+    path = chosen.plain_path()
     env = {"PATH": path, "HOME": str(root), "LANG": "C.UTF-8", **screen.environment}
     bus = MessageBus(root, env)
     env.update(bus.environment)

@@ -8,10 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
+from support.chosen import plain_path
 from support.console_blocks import console_commands, run_commands, shell_environment, stop_host
 from support.mcp_app import StandInApp
 from support.scripted_agent import Box
-from support.tui_tmux import UserTmux, plain_path
+from support.tui_tmux import UserTmux
 
 RECIPES = Path(__file__).resolve().parent.parent / "docs" / "recipes.md"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)

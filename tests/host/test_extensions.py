@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import threading
 
 import pytest
+from support import chosen
 from support.node_server import PtyProgram
 from support.running_host import RunningHost
 from support.terminal_host import start_host, wait_until
@@ -19,7 +18,7 @@ from termsprawlctl.session.operations import EXTENSIONS, InvalidCall, mcp_tool, 
 
 
 def environment() -> dict[str, str]:
-    return {"PATH": os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])}
+    return {"PATH": chosen.plain_path()}
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
+from support import chosen
 from support.node_server import PtyProgram
 from support.terminal_host import start_host, wait_until
 
@@ -37,7 +37,7 @@ class Dialect:
 
 
 def environment() -> dict[str, str]:
-    return {"PATH": os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])}
+    return {"PATH": chosen.plain_path()}
 
 
 @pytest.fixture(scope="module", params=SHELLS)

@@ -11,6 +11,7 @@ import functools
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -35,6 +36,11 @@ def folders() -> tuple[str, ...]:
         else:
             (folder / name).symlink_to(os.path.abspath(path))
     return (str(folder),)
+
+
+def plain_path() -> str:
+    """A PATH whose python3 is the chosen one, or else that which runs the tests: no version manager's shim."""
+    return os.pathsep.join([*folders(), os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])
 
 
 def put_first_on_path() -> None:

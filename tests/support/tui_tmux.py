@@ -26,11 +26,6 @@ os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
-def plain_path() -> str:
-    """A PATH whose python3 is the one that runs the tests, no version manager's shim."""
-    return os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ["PATH"]])
-
-
 def eventually(what, said: str = ""):
     """The first true value of what(); fails after PATIENCE_S."""
     end = time.monotonic() + PATIENCE_S

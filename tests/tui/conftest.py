@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.tui_tmux import Prepared, plain_path
+from support.chosen import plain_path
+from support.tui_tmux import Prepared
 
 
 @pytest.fixture(scope="module")
