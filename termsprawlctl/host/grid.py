@@ -8,6 +8,7 @@ MAX_SIZE = 1_000  # columns and rows
 # Of what has scrolled away; far more than any answer holds.
 MAX_HISTORY_ROWS = 20_000
 TAB_WIDTH = 8
+MAX_CELL_CHARS = 32  # a letter and its marks; tmux keeps no more either
 
 
 class Row:
@@ -46,6 +47,10 @@ class Grid:
                 whole = ""
         return [*lines, whole.rstrip(" ")] if whole else lines
 
+    def room(self) -> int:
+        """How many columns are free in the cursor's row, from the cursor on."""
+        return 0 if self._full else self.columns - self.column
+
     # -- writing
 
     def put(self, text: str) -> None:
@@ -76,7 +81,7 @@ class Grid:
         at = self.column if self._full else self.column - 1
         if 0 < at < len(cells) and cells[at] == "":
             at -= 1
-        if 0 <= at < len(cells):
+        if 0 <= at < len(cells) and len(cells[at]) < MAX_CELL_CHARS:
             cells[at] += character
 
     def _begin_row_for(self, width: int) -> None:

@@ -18,15 +18,18 @@ SEARCH_LIMIT_S = 2
 # One line in, one line out. SIGALRM keeps its deadly default: nothing else ends a search.
 _PROGRAM = """
 import json, re, signal, sys
+text = json.loads(sys.stdin.readline())
+signal.alarm(%(limit)d)
 try:
-    pattern = re.compile(json.loads(sys.stdin.readline()), re.MULTILINE)
+    pattern = re.compile(text, re.MULTILINE)
     answer = {"ok": True}
-except (re.error, OverflowError, RecursionError) as error:
-    answer = {"error": str(error)}
+except Exception as error:  # ValueError for flags that exclude each other, and what other versions raise
+    answer = {"error": str(error) or type(error).__name__}
+signal.alarm(0)
 print(json.dumps(answer), flush=True)
 for line in sys.stdin:
     text = json.loads(line)
-    signal.alarm(%d)
+    signal.alarm(%(limit)d)
     match = pattern.search(text)
     signal.alarm(0)
     if match:
@@ -45,7 +48,7 @@ class Pattern:
             raise CtlError(f"The pattern has {len(pattern)} characters; 1 to {MAX_PATTERN_CHARS:,} are allowed.")
         try:
             self._process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
-                [sys.executable, "-ISB", "-c", _PROGRAM % SEARCH_LIMIT_S],
+                [sys.executable, "-ISB", "-c", _PROGRAM % {"limit": SEARCH_LIMIT_S}],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

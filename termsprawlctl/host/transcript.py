@@ -95,7 +95,8 @@ class Transcript:
             self._control(match["control"])
         elif kind == "final":
             if match["final"] == "b":
-                self._grid.put(last * (_numbers(match["parameters"])[0] or 1))
+                # As terminals do it, up to the right edge: a few bytes must not become thousands.
+                self._grid.put(last * min(_numbers(match["parameters"])[0] or 1, self._grid.room()))
             elif not match["middle"]:
                 self._sequence(match["final"], match["parameters"])
         elif kind == "escape":
