@@ -111,7 +111,7 @@ def _size(node: dict) -> tuple[float, float]:
 def _number(holder: object, key: str, default: float) -> float:
     value = holder.get(key) if isinstance(holder, dict) else None
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value:  # noqa: PLR0124 - not NaN
-        return _bounded(float(value))
+        return float(_bounded(value))  # in this order: no float holds an integer of any size
     return default
 
 

@@ -28,6 +28,7 @@ LOCK_WAIT_S = 5.0
 LOCK_POLL_S = 0.01
 # Each try loses only against a write within the same few milliseconds.
 MAX_TRIES = 20
+MAX_SHOWN_CHARS = 40  # of something in the file that is not what it should be
 NOTHING_CHANGED = "Nothing was changed."
 # What a writer that was killed leaves behind: write_atomically()'s temporary file.
 _LEFTOVER = re.compile(r"\.project\.json\.[0-9a-f]{16}")
@@ -130,7 +131,8 @@ def _parse(path: str, data: bytes | None) -> dict:
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
         raise CtlError(f"The project file {path} has no list of nodes.", "Mend it or move it away.")
     if document.get("version") != VERSION:
-        raise CtlError(f"The project file {path} has version {document.get('version')!r}, not 1; nothing was changed.")
+        shown = jsontext.compact(document.get("version"))[:MAX_SHOWN_CHARS]
+        raise CtlError(f"The project file {path} has version {shown}, not 1; nothing was changed.")
     return document
 
 
