@@ -127,10 +127,11 @@ def test_a_file_that_once_was_misread_is_changed_as_asked_or_kept(file, path, ki
         check_change(file, path.read_bytes(), kind, some, 10, 20)
 
 
-@given(
-    st.data(), files, st.sampled_from(sorted(EDITS)), st.lists(ids, min_size=1, max_size=4), coordinates, coordinates
-)
-def test_any_file_is_changed_as_asked_or_kept(tmp_path_factory, draw, data, kind, some, x, y):
+kinds = st.sampled_from(sorted(EDITS))
+
+
+@given(files, kinds, kinds, st.lists(ids, min_size=1, max_size=4), coordinates, coordinates)
+def test_any_file_is_changed_as_asked_or_kept(tmp_path_factory, data, kind, next_kind, some, x, y):
     file = tmp_path_factory.getbasetemp() / "any-file" / ".termsprawl" / "project.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     check_change(file, data, kind, some, x, y)
