@@ -6,6 +6,7 @@ order in which they began; a call that ended out of order is updated in its plac
 
 from __future__ import annotations
 
+from .ends import BothEnds
 from .wording import MAX_COMMAND, MAX_LABEL, MAX_OUTPUT, MAX_SAID, clip, one_line, relative, unwrapped
 
 # kind: the fields of its steps beside `kind`. Every kind of call also has `status`
@@ -22,7 +23,7 @@ KINDS = {
     "message": ("text",),  # said on the way, not the answer
     "notice": ("text",),  # a retry, a warning, an error that was not the end
     "printed": ("text",),  # a line that was no event
-    "event": ("name",),  # an event of a type that is not known
+    "event": ("name",),  # one of a type that is not known
 }
 THINKING = "Thinking…"
 READY = "Response ready"
@@ -31,7 +32,7 @@ READY = "Response ready"
 FIRST_STEPS = 300
 LAST_STEPS = 700
 MAX_FILES = 5000
-MAX_OPEN = 1000  # calls that have not ended
+MAX_OPEN, MAX_PLANNED = 1000, 100  # calls that have not ended, items of a plan
 
 
 class Activity:
@@ -46,7 +47,7 @@ class Activity:
         self._labels: list[str] = []
         self._last_label = ""
         self._said: str | None = None  # label of a message that may turn out to be the answer
-        self._answer: list[str] = []
+        self._answer = BothEnds()
         self._answer_group: object = None
         self._answer_serial = 0
 
@@ -84,11 +85,11 @@ class Activity:
         if not text.strip():
             return
         if group is None or group != self._answer_group:
-            if self._answer == [text]:
+            if len(self._answer) == 1 and self._answer.parts() == [text]:
                 return  # a stream that broke was played again
-            self._answer, self._answer_group = [], group
+            self._answer, self._answer_group = BothEnds(), group
             self._answer_serial += 1
-        self._answer.append(text)
+        self._answer.add(text)
         entry = self._add("message", at, {"text": clip(text)})
         entry.serial = self._answer_serial
         self._said = "Said: " + one_line(text, MAX_LABEL - 6)
@@ -105,7 +106,7 @@ class Activity:
 
     def plan(self, items: list[tuple[str, bool]], at: float | None = None) -> None:
         """The whole plan, each item with whether it is done; the newest replaces the last."""
-        fields = {"items": [{"text": clip(text, MAX_SAID), "done": done} for text, done in items[:100]]}
+        fields = {"items": [{"text": clip(text, MAX_SAID), "done": done} for text, done in items[:MAX_PLANNED]]}
         last = next((entry for entry in self._steps if entry.step["kind"] == "plan"), None)
         if last is not None:
             last.step.update(fields)
@@ -153,11 +154,11 @@ class Activity:
 
     def answer_parts(self) -> list[str]:
         """What the agent said last, whole; [] when it said nothing."""
-        return list(self._answer)
+        return self._answer.parts()
 
     def said_after_everything(self) -> bool:
         """Whether the last message came after all calls, and none is open."""
-        return bool(self._answer) and not self._open and bool(self._steps) and self._steps[-1].serial > 0
+        return len(self._answer) > 0 and not self._open and bool(self._steps) and self._steps[-1].serial > 0
 
     def steps(self, *, answered: bool) -> list[dict]:
         """All steps in order; without the last message where it is the answer."""
@@ -199,12 +200,14 @@ class Activity:
     def _count_file(self, step: dict) -> None:
         path = step["path"]
         before = self.files.get(path)
+        if before is None and len(self.files) >= MAX_FILES:
+            return
         if step["change"] == "delete":
             if before == "added":
                 del self.files[path]
             else:
                 self.files[path] = "deleted"
-        elif len(self.files) < MAX_FILES and before != "added":
+        elif before != "added":
             self.files[path] = "added" if step["change"] == "add" and before is None else "modified"
 
 

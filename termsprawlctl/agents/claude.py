@@ -10,13 +10,14 @@ import re
 
 from . import reader
 from .flavour import Flavour, Request
-from .reader import items, mapping, string, whole
+from .reader import ident, items, mapping, path_of, plan_of, remember, session, string, whole, word
 
-EXIT_CODE = re.compile(r"^(?:Error: )?Exit code (\d+)\n?")
+EXIT_CODE = re.compile(r"^(?:Error: )?Exit code ([0-9]{1,9})\b\n?")
 REFUSED = re.compile(r"requested permissions|permission to use|haven't granted|needs approval|was rejected")
 NO_OUTPUT = "(Bash completed with no output)"
 # minimal is a level of other CLIs; low is the nearest that this one has.
 EFFORTS = {"minimal": "low"}
+PATHS = ("file_path", "notebook_path")
 EDITORS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 SEARCHES = ("Grep", "Glob", "WebSearch", "WebFetch", "ToolSearch", "LS")
 PLANS = ("TodoWrite",)
@@ -59,13 +60,13 @@ class Claude(Flavour):
 class ClaudeReader(reader.Reader):
     def __init__(self, cwd: str = "") -> None:
         super().__init__(cwd)
-        self._calls: dict[str, tuple[str, dict]] = {}  # tool_use id -> (tool, input)
-        self._refused: set[str] = set()  # calls that needed a permission
+        self._calls: dict[str, tuple[str, object]] = {}  # tool_use id -> (tool, its path or plan)
+        self._refused: dict[str, bool] = {}  # calls that needed a permission
         self._tasks = 0  # background tasks that are running
         self._finished = False
 
     def event(self, event: dict) -> None:
-        self.session_id = string(event.get("session_id")) or self.session_id
+        self.session_id = session(event.get("session_id")) or self.session_id
         kind = string(event.get("type"))
         if kind == "system":
             self._system(event)
@@ -83,20 +84,20 @@ class ClaudeReader(reader.Reader):
         kind = string(event.get("subtype"))
         if kind == "init":
             self._finished = False
-            self.model = string(event.get("model"))
+            self.model = word(event.get("model"))
             self.activity.thinking()
         elif kind == "thinking_tokens":
             self.activity.thinking()
         elif kind == "permission_denied":
-            self._refused.add(string(event.get("tool_use_id")))
+            remember(self._refused, ident(event.get("tool_use_id")), True)
         elif kind == "background_tasks_changed":
             self._tasks = len(items(event.get("tasks")))
         elif kind == "api_retry":
-            what = event.get("error_status") or event.get("error") or "an error"
-            self.last_error = f"{what}: {string(event.get('error'))}" if event.get("error_status") else str(what)
-            self.activity.note(
-                f"The model server failed ({what}); try {event.get('attempt')} of {event.get('max_retries')}"
-            )
+            status, error = whole(event.get("error_status")), string(event.get("error"))
+            what = status or error or "an error"
+            self.last_error = f"{status}: {error}" if status else str(what)
+            tried, most = whole(event.get("attempt")), whole(event.get("max_retries"))
+            self.activity.note(f"The model server failed ({what}); try {tried} of {most}")
         elif not kind.startswith("task_"):
             self.activity.unknown(f"system {kind}")
 
@@ -109,17 +110,19 @@ class ClaudeReader(reader.Reader):
         for block in items(message.get("content")):
             kind = string(block.get("type"))
             if kind == "text" and not inner:
-                self.activity.message(string(block.get("text")), group=message.get("id"))
+                self.activity.message(string(block.get("text")), group=ident(message.get("id")) or None)
             elif kind == "thinking":
                 self.activity.thought(string(block.get("thinking")))
             elif kind == "tool_use":
                 self._begin(block, inner=inner)
 
     def _begin(self, block: dict, *, inner: bool) -> None:
-        tool, key, given = string(block.get("name")), string(block.get("id")), mapping(block.get("input"))
+        tool, key, given = word(block.get("name")), ident(block.get("id")), mapping(block.get("input"))
         if inner and key in self._calls:
             return  # a call of an inner agent may carry the id of the call that started it
-        self._calls[key] = (tool, given)
+        plan = plan_of(given.get("todos"), "content") if tool in PLANS else None
+        told = path_of(*map(given.get, PATHS)) if tool in EDITORS else plan
+        remember(self._calls, key, (tool, told))
         if tool == "Bash":
             self.activity.begin("command", key, command=string(given.get("command")))
         elif tool in ("Agent", "Task"):
@@ -128,7 +131,7 @@ class ClaudeReader(reader.Reader):
             query = string(given.get("pattern")) or string(given.get("query")) or string(given.get("url"))
             self.activity.begin("search", key, query=query or tool)
         elif tool == "Read":
-            self.activity.begin("read", key, path=string(given.get("file_path")))
+            self.activity.begin("read", key, path=path_of(given.get("file_path")))
         elif tool in EDITORS or tool in PLANS:
             return  # told when done
         else:
@@ -138,12 +141,12 @@ class ClaudeReader(reader.Reader):
         content = mapping(event.get("message")).get("content")
         for block in items(content):
             if block.get("type") == "tool_result":
-                key = string(block.get("tool_use_id"))
+                key = ident(block.get("tool_use_id"))
                 if key in self._calls:
                     self._end(key, block, event.get("tool_use_result"))
 
     def _end(self, key: str, block: dict, result: object) -> None:
-        tool, given = self._calls.pop(key)
+        tool, told = self._calls.pop(key)
         failed = block.get("is_error") is True
         status, output = ("failed" if failed else "completed"), reader.text_of(block.get("content"))
         if key in self._refused or (failed and REFUSED.search(output)):
@@ -155,11 +158,10 @@ class ClaudeReader(reader.Reader):
             self.activity.end("command", key, status, exitCode=code, output=output)
         elif tool in EDITORS:
             known = mapping(result)
-            path = string(known.get("filePath")) or string(given.get("file_path")) or string(given.get("notebook_path"))
+            path = path_of(known.get("filePath"), told)
             self.activity.edit("add" if known.get("type") == "create" else "modify", path, status)
         elif tool in PLANS:
-            todos = items(given.get("todos"))
-            self.activity.plan([(string(todo.get("content")), todo.get("status") == "completed") for todo in todos])
+            self.activity.plan(told)
         elif tool in ("Agent", "Task"):
             # What it says of an agent in the background is not meant to be shown.
             launched = mapping(result).get("status") == "async_launched" or output.startswith("Async agent launched")
@@ -174,7 +176,7 @@ class ClaudeReader(reader.Reader):
         text = string(event.get("result"))
         self._count(event)
         for denial in items(event.get("permission_denials")):
-            self.denied.append(f"{string(denial.get('tool_name'))} {reader.brief(denial.get('tool_input'))}"[:300])
+            self.deny(word(denial.get("tool_name")), reader.brief(denial.get("tool_input")))
         if event.get("is_error") is True:
             errors = event.get("errors")
             told = "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""

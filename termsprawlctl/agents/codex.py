@@ -11,7 +11,8 @@ import os
 
 from . import codex_old, reader
 from .flavour import Flavour, Request
-from .reader import items, mapping, string, whole
+from .reader import ident, items, mapping, path_of, session, string, whole
+from .wording import clip
 
 LAST_MESSAGE = "last-message"  # file in the scratch directory; the answer if the stream changes its shape
 CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
@@ -70,7 +71,7 @@ class CodexReader(reader.Reader):
         if kind in ("item.started", "item.updated", "item.completed"):
             self._item(mapping(event.get("item")), kind[5:])
         elif kind == "thread.started":
-            self.session_id = string(event.get("thread_id"))
+            self.session_id = session(event.get("thread_id"))
         elif kind == "turn.started":
             self.ended = False
             self.activity.thinking()
@@ -110,7 +111,7 @@ class CodexReader(reader.Reader):
             self.activity.thought(string(item.get("text")))
 
     def _command(self, item: dict, phase: str) -> None:
-        key = ("command", item.get("id"))
+        key = ("command", ident(item.get("id")))
         if phase == "started":
             self.activity.begin("command", key, command=string(item.get("command")))
         elif phase == "completed":
@@ -127,11 +128,11 @@ class CodexReader(reader.Reader):
         if phase == "completed":
             for change in items(item.get("changes")):
                 kind = string(change.get("kind")) or string(mapping(change.get("kind")).get("type"))
-                self.activity.edit(CHANGES.get(kind, "write"), string(change.get("path")), _status(item))
+                self.activity.edit(CHANGES.get(kind, "write"), path_of(change.get("path")), _status(item))
 
     def _web_search(self, item: dict, phase: str) -> None:
         # The stream gives this item two ids; it is told apart by its words instead.
-        query = string(item.get("query")) or string(mapping(item.get("action")).get("query"))
+        query = clip(string(item.get("query")) or string(mapping(item.get("action")).get("query")))
         if phase == "started":
             self.activity.begin("search", ("search", query), query=query)
         elif phase == "completed":
@@ -139,20 +140,22 @@ class CodexReader(reader.Reader):
             self.activity.end("search", ("search", started_as), query=query or None)
 
     def _mcp(self, item: dict, phase: str) -> None:
-        name = f"{string(item.get('server'))}.{string(item.get('tool'))}"
+        name = f"{reader.word(item.get('server'))}.{reader.word(item.get('tool'))}"
         fields = {"name": name, "input": reader.brief(item.get("arguments"))}
+        key = ("tool", ident(item.get("id")))
         if phase == "started":
-            self.activity.begin("tool", ("tool", item.get("id")), **fields)
+            self.activity.begin("tool", key, **fields)
         elif phase == "completed":
             output = reader.text_of(mapping(item.get("result")).get("content")) or reader.error_text(item.get("error"))
-            self.activity.end("tool", ("tool", item.get("id")), _status(item), output=output or None, **fields)
+            self.activity.end("tool", key, _status(item), output=output or None, **fields)
 
     def _collaboration(self, item: dict, phase: str) -> None:
         prompt = string(item.get("prompt")) or string(item.get("tool"))
+        key = ("agent", ident(item.get("id")))
         if phase == "started":
-            self.activity.begin("agent", ("agent", item.get("id")), prompt=prompt)
+            self.activity.begin("agent", key, prompt=prompt)
         elif phase == "completed":
-            self.activity.end("agent", ("agent", item.get("id")), _status(item), prompt=prompt)
+            self.activity.end("agent", key, _status(item), prompt=prompt)
 
     def _todo(self, item: dict, _phase: str) -> None:
         self.activity.plan(

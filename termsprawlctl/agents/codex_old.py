@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .reader import Reader, mapping, string, whole
+from .reader import Reader, ident, mapping, path_of, session, string, whole, word
 
 CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
 SILENT = ("token_count", "patch_apply_end", "turn_diff", "exec_command_output_delta", "plan_update")
@@ -18,26 +18,27 @@ def event(reader: Reader, message: dict) -> None:
 
 
 def _session(reader: Reader, message: dict) -> None:
-    reader.session_id = string(message.get("session_id"))
-    reader.model = string(message.get("model"))
+    reader.session_id = session(message.get("session_id"))
+    reader.model = word(message.get("model"))
 
 
 def _begin(reader: Reader, message: dict) -> None:
     words = message.get("command")
-    command = " ".join(map(str, words)) if isinstance(words, list) else string(words)
-    reader.activity.begin("command", ("command", message.get("call_id")), command=command)
+    command = " ".join(map(string, words)) if isinstance(words, list) else string(words)
+    reader.activity.begin("command", ("command", ident(message.get("call_id"))), command=command)
 
 
 def _end(reader: Reader, message: dict) -> None:
     output = string(message.get("aggregated_output")) or string(message.get("stdout")) + string(message.get("stderr"))
     code = whole(message.get("exit_code"))
     status = "failed" if code else "completed"
-    reader.activity.end("command", ("command", message.get("call_id")), status, exitCode=code, output=output)
+    key = ("command", ident(message.get("call_id")))
+    reader.activity.end("command", key, status, exitCode=code, output=output)
 
 
 def _patch(reader: Reader, message: dict) -> None:
     for path, change in mapping(message.get("changes")).items():
-        reader.activity.edit(CHANGES.get(next(iter(mapping(change)), ""), "write"), path)
+        reader.activity.edit(CHANGES.get(next(iter(mapping(change)), ""), "write"), path_of(path))
 
 
 def _complete(reader: Reader, _message: dict) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 
 from . import reader
+from .ends import BothEnds
 from .flavour import Flavour, Request
-from .reader import items, mapping, string, whole
+from .reader import ident, mapping, path_of, plan_of, remember, session, string, whole, word
 
 SEARCHES = ("grep_search", "search_file_content", "glob", "list_directory", "google_web_search", "web_fetch")
 READS = ("read_file", "read_many_files")
 API_ERROR = re.compile(r"\[API Error: (\{.*\})\]", re.DOTALL)
+MAX_TOLD = 300  # of a call's arguments, in case that it is denied
 EDITS = ("write_file", "replace")
 
 
@@ -59,24 +61,24 @@ class Gemini(Flavour):
 class GeminiReader(reader.Reader):
     def __init__(self, cwd: str = "") -> None:
         super().__init__(cwd)
-        self._pieces: list[str] = []
-        self._calls: dict[str, tuple[str, dict]] = {}
+        self._pieces = BothEnds()
+        self._calls: dict[str, tuple[str, object]] = {}  # tool id -> (tool, its plan or arguments)
 
     def event(self, event: dict) -> None:
         kind = string(event.get("type"))
         if kind == "message":
             if event.get("role") == "assistant":
-                self._pieces.append(string(event.get("content")))
+                self._pieces.add(string(event.get("content")))
                 if event.get("delta") is not True:
                     self._end_message()
             return
         self._end_message()
         if kind == "init":
-            self.session_id = string(event.get("session_id"))
-            self.model = string(event.get("model"))
+            self.session_id = session(event.get("session_id"))
+            self.model = word(event.get("model"))
             self.activity.thinking()
         elif kind == "tool_use":
-            self._begin(string(event.get("tool_id")), string(event.get("tool_name")), mapping(event.get("parameters")))
+            self._begin(ident(event.get("tool_id")), word(event.get("tool_name")), mapping(event.get("parameters")))
         elif kind == "tool_result":
             self._end(event)
         elif kind == "error":
@@ -91,29 +93,30 @@ class GeminiReader(reader.Reader):
         self._end_message()
 
     def _end_message(self) -> None:
-        text, self._pieces = "".join(self._pieces), []
-        if text:
+        if len(self._pieces):
+            text, self._pieces = "".join(self._pieces.parts()), BothEnds()
             self.activity.message(text)
 
     def _begin(self, key: str, tool: str, given: dict) -> None:
-        self._calls[key] = (tool, given)
+        told = plan_of(given.get("todos"), "description") if tool == "write_todos" else reader.brief(given)[:MAX_TOLD]
+        remember(self._calls, key, (tool, told))
         self.no_answer = "gemini ended after a tool call"
-        path = string(given.get("file_path")) or string(given.get("absolute_path")) or string(given.get("path"))
+        path = path_of(*map(given.get, ("file_path", "absolute_path", "path")))
         if tool == "run_shell_command":
             self.activity.begin("command", key, command=string(given.get("command")))
         elif tool in SEARCHES:
             query = string(given.get("pattern")) or string(given.get("query")) or string(given.get("prompt")) or path
             self.activity.begin("search", key, query=query or tool)
         elif tool in READS:
-            self.activity.begin("read", key, path=path or reader.brief(given.get("paths")))
+            self.activity.begin("read", key, path=path or path_of(reader.brief(given.get("paths"))))
         elif tool in EDITS:
             self.activity.begin("edit", key, change="write" if tool == "write_file" else "modify", path=path)
         elif tool != "write_todos":
             self.activity.begin("tool", key, name=tool, input=reader.brief(given))
 
     def _end(self, event: dict) -> None:
-        key = string(event.get("tool_id"))
-        tool, given = self._calls.pop(key, ("", {}))
+        key = ident(event.get("tool_id"))
+        tool, told = self._calls.pop(key, ("", ""))
         failed = event.get("status") == "error"
         status = "failed" if failed else "completed"
         output = string(event.get("output")) or reader.error_text(event.get("error"))
@@ -121,7 +124,7 @@ class GeminiReader(reader.Reader):
             "denied by policy" in output or "requires user confirmation" in output or "not permitted" in output
         ):
             status = "declined"
-            self.denied.append(f"{tool} {reader.brief(given)}"[:300])
+            self.deny(tool, str(told))
         self.no_answer = ""
         if tool == "run_shell_command":
             self.activity.end("command", key, status, output=output)
@@ -132,8 +135,7 @@ class GeminiReader(reader.Reader):
         elif tool in EDITS:
             self.activity.end("edit", key, status)
         elif tool == "write_todos":
-            todos = items(given.get("todos"))
-            self.activity.plan([(string(todo.get("description")), todo.get("status") == "completed") for todo in todos])
+            self.activity.plan(told)
         elif tool:
             self.activity.end("tool", key, status, output=output)
 

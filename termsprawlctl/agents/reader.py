@@ -9,10 +9,18 @@ from __future__ import annotations
 import json
 import math
 
-from .activity import Activity
-from .wording import MAX_SAID, clip
+from .activity import MAX_OPEN, MAX_PLANNED, Activity
+from .arguments import SESSION_ID
+from .wording import MAX_LABEL, MAX_SAID, clip, one_line, shorten
 
 UNREADABLE = "an event that cannot be read"
+MAX_ID = 200  # characters of an id that tell it apart
+MAX_PATH = 4096  # characters; no system has longer ones
+MAX_DENIED = 20  # a result names only the first few
+# Every reader of JSON has whole numbers up to here; no count or exit code comes near.
+LARGEST = 2**53
+# What a reader's code raises where a field is of a type, a size or a depth that no version has had so far.
+_UNEXPECTED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 class Reader:
@@ -33,7 +41,7 @@ class Reader:
 
     def feed(self, line: bytes) -> None:
         """Read one line, without its end. Never raises."""
-        text = line.decode("utf-8", "replace").strip()
+        text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
         if not text:
             return
         try:
@@ -49,13 +57,17 @@ class Reader:
         self.events += 1
         try:
             self.event(event)
-        except (TypeError, ValueError, KeyError, AttributeError, IndexError):
-            # A field of a type that no version has had so far.
+        except _UNEXPECTED:
             self.activity.unknown(string(event.get("type")) or UNREADABLE)
 
     def event(self, event: dict) -> None:
         """Read one event."""
         raise NotImplementedError
+
+    def deny(self, tool: str, given: str) -> None:
+        """Note what was not permitted."""
+        if len(self.denied) < MAX_DENIED:
+            self.denied.append(one_line(f"{tool} {given}", MAX_SAID // 2))
 
     def error_line(self, line: str) -> None:
         """Hear of a line on stderr, cleaned."""
@@ -91,9 +103,47 @@ def items(value: object) -> list[dict]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def word(value: object) -> str:
+    """The value where it is a string, as a word that is shown: on one line, short."""
+    return one_line(string(value), MAX_LABEL)
+
+
+def ident(value: object) -> str:
+    """An id, as something to find it by that stays small: `7` and `"7"` differ, "" where it is none."""
+    if isinstance(value, str):
+        return shorten(value, MAX_ID)
+    return f"#{value}" if whole(value) is not None else ""
+
+
+def session(value: object) -> str:
+    """A session's id, if it is one that can be given back to the CLI."""
+    text = string(value)
+    return text if SESSION_ID.fullmatch(text) else ""
+
+
+def path_of(*values: object) -> str:
+    """The first of the values that is a path."""
+    return next((shorten(value, MAX_PATH) for value in values if value and isinstance(value, str)), "")
+
+
+def plan_of(todos: object, text: str) -> list[tuple[str, bool]]:
+    """The items of a plan as Activity.plan() takes them; `text` is the field that says what is to be done."""
+    return [
+        (clip(string(todo.get(text)), MAX_SAID), todo.get("status") == "completed")
+        for todo in items(todos)[:MAX_PLANNED]
+    ]
+
+
+def remember(table: dict, key: object, value: object) -> None:
+    """table[key] = value; the oldest entry goes where there are too many."""
+    table[key] = value
+    if len(table) > MAX_OPEN:
+        del table[next(iter(table))]
+
+
 def whole(value: object) -> int | None:
-    """The value where it is an integer."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """The value where it is an integer that every reader of JSON can hold."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
 
 
 def number(value: object) -> float | None:

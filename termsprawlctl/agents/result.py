@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import jsontext
 from .activity import left_out, summary
 from .reader import number
-from .verdict import CANCELLED, COMPLETED, FAILED, TIMED_OUT, exit_text
+from .verdict import CANCELLED, COMPLETED, FAILED, MAX_MESSAGE, TIMED_OUT, exit_text
 from .wording import shorten
 
 SAID = {FAILED: "failed", TIMED_OUT: "timed out", CANCELLED: "was cancelled"}
@@ -15,7 +15,9 @@ ACTIVITY_SHARE = 0.35
 ERROR_SHARE = 0.4
 FILES_SHARE = 0.2
 MAX_STEP_TEXT = 300
-MAX_TAIL = 1500
+MAX_TAIL = 1500  # bytes
+MESSAGE_SHARE = 0.1  # of a message or note in characters of several bytes; MAX_MESSAGE ones may be four times as many
+MAX_COUNTS, MAX_NAME = 20, 60  # of the numbers that a CLI tells as its usage, and characters of a name
 MIN_ANSWER_BYTES = 200
 MAX_LISTED = 60  # files of each sort
 
@@ -33,23 +35,24 @@ def text_of(outcome, settings, full_output: str = "") -> str:
         steps = outcome.reader.steps(answered=verdict.answered)
         account = _fitted(summary(steps, outcome.reader.activity.omitted), int(budget * ACTIVITY_SHARE))
     if settings.trace and verdict.note:
-        account.append(f"Note: {verdict.note}.")
+        account.append(f"Note: {_within(verdict.note, budget)}.")
     if settings.trace or full_output:
         account += closing
     after = "\n".join(account)
     if verdict.status == COMPLETED:
         head = cut_answer(_answer(outcome), budget - _size(after) - 2, full_output)
     else:
-        head = failure_text(outcome)
+        head = failure_text(outcome, budget)
         after = "\n\n".join(part for part in (after, _tails(outcome, int(budget * ERROR_SHARE))) if part)
     return f"{head}\n\n{after}" if after else head
 
 
-def failure_text(outcome) -> str:
-    """One line: what went wrong, and what to do."""
+def failure_text(outcome, budget: int) -> str:
+    """One line: what went wrong, and what to do; for a result of `budget` bytes."""
     verdict = outcome.verdict
+    message = _within(verdict.message, budget).rstrip(".")
     ended = "" if outcome.exit_status is None or verdict.status != FAILED else f" ({exit_text(outcome.exit_status)})"
-    return f"{outcome.agent} {SAID[verdict.status]}{ended}: {verdict.message.rstrip('.')}. {verdict.remedy}".strip()
+    return f"{outcome.agent} {SAID[verdict.status]}{ended}: {message}. {verdict.remedy}".strip()
 
 
 def structure_of(outcome, settings, full_output: str = "") -> dict:
@@ -63,7 +66,7 @@ def structure_of(outcome, settings, full_output: str = "") -> dict:
         "durationMs": outcome.duration_ms,
         "usage": _numbers(outcome.reader.usage) or None,
         "files": files_of(outcome.changes, int(budget * FILES_SHARE)),
-        "note": verdict.note or None,
+        "note": _within(verdict.note, budget) or None,
         "fullOutput": full_output or None,
         "error": None if verdict.status == COMPLETED else _error(outcome, budget),
         "activity": _steps(outcome, int(budget * ACTIVITY_SHARE)) if settings.trace else [],
@@ -83,11 +86,11 @@ def structure_of(outcome, settings, full_output: str = "") -> dict:
 
 def _error(outcome, budget: int) -> dict:
     verdict = outcome.verdict
-    error = {"code": verdict.code, "message": verdict.message, "remedy": verdict.remedy}
+    error = {"code": verdict.code, "message": _within(verdict.message, budget), "remedy": verdict.remedy}
     tail = min(MAX_TAIL, int(budget * ERROR_SHARE / 3))
     for name, value in (("stderr", outcome.errors), ("stdout", outcome.output)):
         if value:
-            error[name] = value[-tail:]
+            error[name] = _last(value, tail)
     return error
 
 
@@ -153,7 +156,7 @@ def _tails(outcome, budget: int) -> str:
     parts = []
     for name, value in (("stderr", outcome.errors), ("stdout", outcome.output)):
         if value:
-            parts.append(f"--- end of {name} ---\n{value[-min(MAX_TAIL, budget // 2) :]}")
+            parts.append(f"--- end of {name} ---\n{_last(value, min(MAX_TAIL, budget // 2))}")
     return "\n\n".join(parts)
 
 
@@ -207,7 +210,13 @@ def _valid(path: str) -> str:
 
 
 def _numbers(usage: dict) -> dict:
-    return {name: value for name, value in usage.items() if number(value) is not None}
+    names = [name for name, value in usage.items() if number(value) is not None and len(name) <= MAX_NAME]
+    return {name: usage[name] for name in names[:MAX_COUNTS]}
+
+
+def _within(message: str, budget: int) -> str:
+    """A message that has at most MAX_MESSAGE characters, in as many bytes as it may have."""
+    return _first(message, max(MAX_MESSAGE, int(budget * MESSAGE_SHARE)))
 
 
 def _size(text: str) -> int:

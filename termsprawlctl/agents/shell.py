@@ -8,6 +8,8 @@ import threading
 
 from .. import console, jsontext
 from ..errors import FAILED, INTERRUPTED, OK, CtlError
+from ..files import Explained
+from ..mcp.log import Log
 from . import result
 from .activity import summary
 from .flavour import Flavour, Request
@@ -26,12 +28,18 @@ def run(flavour: Flavour, request: Request, settings: Settings, *, as_json: bool
     if inside_a_run():
         raise CtlError("refused: this is inside a run of an agent, and an agent must not start agents.")
     cancelled = threading.Event()
-    for number in END_SIGNALS:
-        signal.signal(number, lambda *_: cancelled.set())
+    usual = {number: signal.signal(number, lambda *_: cancelled.set()) for number in END_SIGNALS}
     settings.result_bytes = UNLIMITED_BYTES
-    work = Run(flavour, request, settings, console.err)
+    # A reader that stalls must hold up neither the time limits of the run nor its end.
+    steps = Log(console.STDERR)
+    work = Run(flavour, request, settings, lambda line: _tell(steps, line))
     try:
-        outcome = work.execute(cancelled, console.err)
+        with Explained("the run could not be prepared", "Check free space and permissions."):
+            outcome = work.execute(cancelled, lambda label: _tell(steps, label))
+        # All that is left is to print: a signal ends that as it ends any program.
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+        steps.drain(None)
         if as_json:
             content = result.structure_of(outcome, settings)
             if outcome.verdict.status == COMPLETED:
@@ -46,6 +54,10 @@ def run(flavour: Flavour, request: Request, settings: Settings, *, as_json: bool
     return INTERRUPTED if cancelled.is_set() else FAILED
 
 
+def _tell(steps: Log, line: str) -> None:
+    steps.write(console.harmless(line + "\n"))
+
+
 def _print(outcome: Outcome, work: Run, settings: Settings) -> None:
     if outcome.verdict.status == COMPLETED:
         # A terminal obeys escapes that an answer may hold; a file or a pipe gets it as it is.
@@ -54,7 +66,7 @@ def _print(outcome: Outcome, work: Run, settings: Settings) -> None:
             console.out(clean(piece))
         console.out("\n")
     else:
-        console.err(result.failure_text(outcome))
+        console.err(result.failure_text(outcome, UNLIMITED_BYTES))
     if settings.trace:
         lines = summary(outcome.reader.steps(answered=outcome.verdict.answered), outcome.reader.activity.omitted)
         if outcome.verdict.note:

@@ -172,11 +172,13 @@ def expanded(text: str, mark: str, cuts: list[tuple[int, int]], descriptor: int)
 
     A shortened text that is a part of a string stands for the whole of it.
     """
-    match = re.search(re.escape(f"\u2026[{mark} ") + r"(\d+)\]\u2026", text) if cuts else None
-    if match is None:
+    match = re.search(re.escape(f"\u2026[{mark} ") + r"([0-9]{1,9})\]\u2026", text) if cuts else None
+    # The CLI may know the mark, which stands in its environment.
+    index = int(match.group(1)) if match else len(cuts)
+    if index >= len(cuts):
         yield text
     else:
-        yield from unescaped(descriptor, *cuts[int(match.group(1))])
+        yield from unescaped(descriptor, *cuts[index])
 
 
 def unescaped(descriptor: int, offset: int, size: int):
