@@ -86,19 +86,27 @@ class Supervisor:
         self._told_to_end = True
 
     def _read_order(self) -> dict | None:
+        size = self._read_exactly(SIZE_BYTES)
+        data = size and self._read_exactly(int.from_bytes(size, "big"))
+        return marshal.loads(data) if data else None  # noqa: S302 - from the process that started this one
+
+    def _read_exactly(self, size: int) -> bytes:
+        """So many bytes, and none of what follows: it may be the word to end. b"" where the input ends before."""
         data = b""
-        while len(data) < SIZE_BYTES or len(data) < SIZE_BYTES + int.from_bytes(data[:SIZE_BYTES], "big"):
-            piece = self._read()
+        while len(data) < size:
+            piece = self._read(size - len(data))
             if not piece:
-                return None
+                return b""
             data += piece
-        return marshal.loads(data[SIZE_BYTES:])  # noqa: S302 - from the process that started this one
+        return data
 
     def _start(self, order: dict) -> int:
         """Start the CLI in a session of its own; returns its process."""
+        started, starting = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
+                os.close(started)
                 os.setsid()
                 for number in DEFAULT_AGAIN:
                     signal.signal(number, signal.SIG_DFL)
@@ -108,7 +116,11 @@ class Supervisor:
                 self._say(f"error {error.errno}")
             finally:
                 os._exit(127)
-        # The child says itself why it could not start; the socket closes when it does.
+        # The child says itself why it could not start; the socket closes when it does. Its end of the pipe
+        # does when it runs the CLI: before, it has no group to be signalled, or takes signals for its own.
+        os.close(starting)
+        os.read(started, 1)
+        os.close(started)
         return pid
 
     def _wait(self, seconds: float | None) -> None:
@@ -154,9 +166,9 @@ class Supervisor:
         except BlockingIOError:
             return
 
-    def _read(self) -> bytes:
+    def _read(self, size: int = READ_BYTES) -> bytes:
         try:
-            return os.read(self._control, READ_BYTES)
+            return os.read(self._control, size)
         except ConnectionError:
             return b""
 
