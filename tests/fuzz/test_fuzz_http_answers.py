@@ -88,13 +88,13 @@ secrets = st.sampled_from(
     [
         TOKEN,
         TOKEN * 2,
-        f"Bearer {TOKEN}\r\n",
+        f"Bearer {TOKEN}\\r\\n",
         "".join(f"\\u{ord(character):04x}" for character in TOKEN),
         TOKEN[:-1] + f"\\u00{ord(TOKEN[-1]):02X}",
     ]
 )
 texts = st.builds(json.dumps, hostile.any_text)
-strings = hostile.mostly(texts, secrets.map('"{}"'.format), 2)
+strings = hostile.mostly(texts, secrets.map('"{}"'.format), 1)
 results = hostile.object_texts(
     ok=st.sampled_from(["true", "false", "true", "false", "1", "null", '"true"']),
     value=hostile.value_texts | st.lists(strings, max_size=3).map(lambda items: "[" + ",".join(items) + "]"),
@@ -106,7 +106,7 @@ plain = st.builds(
     st.sampled_from(["value", "error"]),
     strings,
 )
-bodies = st.one_of(hostile.encoded(plain), hostile.encoded(results), hostile.json_bytes)
+bodies = hostile.mostly(hostile.encoded(plain), hostile.mostly(hostile.encoded(results), hostile.json_bytes, 1), 2)
 
 # --- frames around them -------------------------------------------------------------------
 
