@@ -6,7 +6,7 @@ import secrets
 import threading
 
 from ..mcp.log import log
-from . import outputs, result
+from . import allocator, outputs, result
 from .arguments import RunCall
 from .flavour import Request
 from .flavours import flavour
@@ -21,6 +21,7 @@ class Parts:
     """The agent, the queue, the background runs, and whether runs are allowed here at all."""
 
     def __init__(self, agent: str, settings: Settings) -> None:
+        allocator.share()  # before there are threads for runs
         self.flavour = flavour(agent)
         self.slots = Slots(settings.max_runs)
         self.jobs = Jobs()
