@@ -104,21 +104,18 @@ def place_in(data: bytes) -> tuple[int, str] | None:
     return int(port), "/" + rest
 
 
-CONNECTED: list[tuple] = []
-
-
-class NoSocket(socket.socket):
-    """Connects to nobody, and remembers in CONNECTED to whom it should have."""
-
-    def connect(self, address) -> None:
-        CONNECTED.append(address)
-        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
-
-
 @pytest.fixture
-def no_network(monkeypatch):
-    CONNECTED.clear()
-    monkeypatch.setattr(transport.socket, "socket", NoSocket)
+def attempts(monkeypatch) -> list[tuple]:
+    """Every connection is refused; the addresses are kept in here."""
+    made: list[tuple] = []
+
+    class Refused(socket.socket):
+        def connect(self, address) -> None:
+            made.append(address)
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+    monkeypatch.setattr(transport.socket, "socket", Refused)
+    return made
 
 
 def reason_of(result: dict) -> str:
@@ -132,13 +129,13 @@ def reason_of(result: dict) -> str:
 
 
 @given(session_bytes, endpoint_bytes)
-def test_any_two_files_lead_to_the_app_or_to_a_reason(tmp_path, no_network, session, endpoint):
+def test_any_two_files_lead_to_the_app_or_to_a_reason(tmp_path, attempts, session, endpoint):
     files = files_in(tmp_path, session, endpoint)
     token, place = token_in(session), place_in(endpoint)
-    CONNECTED.clear()
+    attempts.clear()
     reason = reason_of(transport.call(str(files.session), "session_info"))
     if token is None or place is None:
-        assert CONNECTED == []
+        assert attempts == []
         if token is None:
             assert f"session file {files.session}" in reason
         else:
@@ -146,15 +143,16 @@ def test_any_two_files_lead_to_the_app_or_to_a_reason(tmp_path, no_network, sess
         with pytest.raises(discovery.Unavailable):
             discovery.locate(str(files.session))
     else:
-        assert CONNECTED == [("127.0.0.1", place[0])]
+        assert attempts == [("127.0.0.1", place[0])]
         assert reason.startswith(f"nothing listens on 127.0.0.1:{place[0]} ")
         target = discovery.locate(str(files.session))
         assert (target.port, target.request_target, target.token) == (*place, token)
 
 
 @given(hostile.any_text | hostile.any_text.map("/proc/self/{}".format) | st.just("x/" * 3000))
-def test_any_path_is_a_reason_and_no_exception(no_network, path):
+def test_any_path_is_a_reason_and_no_exception(attempts, path):
     assert "session file" in reason_of(transport.call(path))
+    assert attempts == []
 
 
 # --- files that are no ordinary files -----------------------------------------------------
@@ -195,7 +193,7 @@ def made(kind, path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["session", "endpoint"])
-def test_whatever_a_path_leads_to_is_a_reason_and_no_wait(tmp_path, no_network, monkeypatch, which):
+def test_whatever_a_path_leads_to_is_a_reason_and_no_wait(tmp_path, attempts, monkeypatch, which):
     files = SessionFiles(tmp_path, 1)
     monkeypatch.chdir(tmp_path)
     descriptors = len(os.listdir("/dev/fd"))
@@ -203,7 +201,7 @@ def test_whatever_a_path_leads_to_is_a_reason_and_no_wait(tmp_path, no_network, 
         made(kind, getattr(files, which))
         reason = reason_of(transport.call(str(files.session), "session_info"))
         assert f"{which} file {getattr(files, which)}" in reason, kind
-    assert CONNECTED == []
+    assert attempts == []
     assert len(os.listdir("/dev/fd")) == descriptors
 
 
