@@ -8,7 +8,9 @@ import os
 
 from .. import console, jsontext
 from ..errors import FAILED, OK, CtlError, UsageError
+from ..files import Explained
 from ..layout import DataPaths, default_data_directory
+from ..ownership import refuse_another_users
 from ..progress import Notice
 
 EPILOG = """\
@@ -68,6 +70,10 @@ def run(args) -> int:
     if args.data == "":
         raise UsageError("--data needs a directory.")
     paths = DataPaths(args.data or default_data_directory(os.environ))
+    with Explained(
+        f"cannot use the data directory {paths.root}", "Run this as that user, or name another one with --data DIR."
+    ):
+        _refuse_another_users(paths.root)
     actions = {
         "run": _run,
         "start": _start,
@@ -82,11 +88,18 @@ def run(args) -> int:
     return actions[args.action](paths, args)
 
 
+def _refuse_another_users(root: str) -> None:
+    # What lies there says which process to end, which tmux server to ask, and where tokens go.
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        refuse_another_users(os.stat(root), root)
+
+
 def _run(paths: DataPaths, args) -> int:
     from ..host.service import serve
 
     if args.ready_fd is not None:
         return _run_detached(paths, args.ready_fd, serve)
+    from ..host import log
     from ..host.control import export_line
     from ..host.projects import check_folder, operator_session
 
@@ -94,8 +107,8 @@ def _run(paths: DataPaths, args) -> int:
 
     def ready() -> None:
         session = operator_session(paths, project)
-        console.err("termsprawlctl: the host is ready; Ctrl-C ends it. In another shell:")
-        console.out_bytes(os.fsencode(export_line(paths.session(session.node_id))) + b"\n")
+        log.say("termsprawlctl: the host is ready; Ctrl-C ends it. In another shell:")
+        log.tell(os.fsencode(export_line(paths.session(session.node_id))) + b"\n")
 
     return serve(paths, ready=ready)
 

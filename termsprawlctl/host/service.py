@@ -13,16 +13,17 @@ import time
 import traceback
 import uuid
 
-from .. import console, leftovers
+from .. import leftovers
 from ..errors import FAILED, OK, CtlError
 from ..files import Explained, private_directory, remove_quietly, write_atomically
 from ..layout import DataPaths
+from ..ownership import is_ours
 from ..processes import command_line_of
 from ..program import program_file
 from ..session import guides
 from ..session.discovery import Unavailable, read_object
 from ..tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
-from . import launching, terminals
+from . import launching, log, terminals
 from .audit import Audit
 from .commands import Commands
 from .lock import ServerLock
@@ -93,7 +94,7 @@ class Host:
 
     def log(self, text: str) -> None:
         """One line in the log; never a payload or a token."""
-        console.err(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {text}")
+        log.say(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {text}")
 
     def log_fault(self) -> None:
         """The exception being handled, as frames and type: its text may quote a payload."""
@@ -156,9 +157,9 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
 
 def prepare_socket(paths: DataPaths) -> None:
     """Where the usual socket path is too long, move it to a short private directory, said once."""
-    if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES and os.path.isdir(
-        os.path.dirname(paths.tmux_socket()) or "/"
-    ):
+    socket = paths.tmux_socket()
+    # What was short once may have been cleared away, and be another user's directory by now.
+    if len(os.fsencode(socket)) <= MAX_SOCKET_PATH_BYTES and is_ours(os.path.dirname(socket)):
         return
     remove_quietly(paths.tmux_socket_pointer)
     if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES:
@@ -166,7 +167,7 @@ def prepare_socket(paths: DataPaths) -> None:
     with Explained(f"cannot use the data directory {paths.root}", "Choose another one with --data DIR."):
         short = os.path.join(tempfile.mkdtemp(prefix="termsprawlctl-"), "tmux")
         write_atomically(paths.tmux_socket_pointer, os.fsencode(short) + b"\n")
-    console.err(f"termsprawlctl: {paths.root} is too long a path for a socket; tmux's is {short}.")
+    log.say(f"termsprawlctl: {paths.root} is too long a path for a socket; tmux's is {short}.")
 
 
 def _remove_leftovers(paths: DataPaths) -> None:
