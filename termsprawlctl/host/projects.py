@@ -49,8 +49,10 @@ class ProjectStore:
         try:
             content = jsontext.loads(read_small(self._file(identity)))
             folder = content["cwd"] if isinstance(content, dict) else None
-        except (OSError, ValueError, KeyError):
+        except (FileNotFoundError, ValueError, KeyError):
             folder = None
+        except OSError as error:  # no descriptor left, for example: that does not make it unknown
+            raise CtlError(f"Cannot read {self._file(identity)}: {error.strerror}.") from None
         if not isinstance(folder, str):
             raise CtlError(f"Unknown project {identity}.", "Start it again with termsprawlctl host start.")
         if not os.path.isdir(folder):

@@ -6,6 +6,7 @@ carries the project that it belongs to.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -55,11 +56,25 @@ class Terminals:
         try:
             command = ["--", *_never_through_a_shell(argv)] if argv else []
             # In one step: a session without its project would belong to nobody.
-            self._tmux.run_all(
-                ("new-session", "-d", "-s", name, "-c", no_format(folder), *size, *variables, *command),
+            told = self._tmux.run_all(
+                (
+                    "new-session",
+                    "-d",
+                    "-P",
+                    "-F",
+                    "#{pid}",
+                    "-s",
+                    name,
+                    "-c",
+                    no_format(folder),
+                    *size,
+                    *variables,
+                    *command,
+                ),
                 _claim(node_id, project),
             )
-            self.look_for_server()
+            # Known in the same step: from now on its socket may be deleted with the directory around it.
+            self._note_server(told)
         except TmuxError as error:
             self.kill(node_id)
             raise CtlError(f"The terminal could not be started ({error.message}).") from None
@@ -141,13 +156,13 @@ class Terminals:
             return
 
     def look_for_server(self) -> None:
-        """Note the process id of the tmux server in `server_pid`, None when none runs; never fails."""
-        try:
-            self.server_pid = int(self._tmux.run("display-message", "-p", "#{pid}"))
-        except TmuxError:
-            self.server_pid = None
-        except (CtlError, ValueError):
-            return  # it does not answer for now; what is known may still hold
+        """Note the process id of a tmux server that runs already in `server_pid`; never fails."""
+        with contextlib.suppress(CtlError):
+            self._note_server(self._tmux.run("display-message", "-p", "#{pid}"))
+
+    def _note_server(self, told: str) -> None:
+        if told.strip().isdigit():
+            self.server_pid = int(told)
 
     def _pane(self, node_id: str) -> str:
         """The id of the node's pane, which is out of copy mode afterwards."""
