@@ -1,0 +1,170 @@
+"""Run the built file with one fault in it: at a chosen step something fails, or a process is killed.
+
+    python3 -I -S -B -X utf8 faulty.py PLAN CTL ARGUMENTS...
+
+A step is anything that the program does to the world outside, as Python's audit hooks
+tell it, and what they do not tell (write, fsync, mkfifo ...). It counts when it concerns
+a path below one of the plan's `roots`, or no path at all. PLAN is a JSON file, read anew
+with the first step of each thread, so that one long-lived host can be given one fault
+after the other:
+
+    {"roots": [...],            what belongs to the test
+     "kinds": [...] or null,    which steps count; null for all
+     "threads": "main" or "requests",   the host's own thread, or those that answer calls
+     "step": 3,                 the number of the step, from 1; 0 for none
+     "do": "ENOSPC",            an errno's name: the step fails with it; "lasting" in the plan: and all after it
+           "SIGKILL",           a signal's name: this process gets it (`pid` in the plan: that one)
+           "rmtree",            the plan's `path` is deleted
+     "trace": path}             every step is written there, one a line
+"""
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import signal
+import stat
+import sys
+import threading
+
+_write, _open, _close, _read = os.write, os.open, os.close, os.read
+_state = threading.local()
+_plan_path = ""
+
+# Audit event: (kind, which arguments are paths).
+_AUDITED = {
+    "os.rename": ("rename", (0, 1)),
+    "os.mkdir": ("mkdir", (0,)),
+    "os.remove": ("remove", (0,)),
+    "os.rmdir": ("rmdir", (0,)),
+    "os.chmod": ("chmod", (0,)),
+    "os.listdir": ("list", (0,)),
+    "os.scandir": ("list", (0,)),
+    "subprocess.Popen": ("popen", ()),
+    "socket.bind": ("socket", ()),
+    "socket.connect": ("socket", ()),
+    "fcntl.flock": ("flock", ()),
+}
+_UNAUDITED = {
+    "write": "write",
+    "pwrite": "write",
+    "ftruncate": "truncate",
+    "fsync": "fsync",
+    "mkfifo": "mkfifo",
+    "pipe": "pipe",
+}
+
+
+class _Silence:
+    """While it is held, what this module does itself is no step."""
+
+    def __enter__(self):
+        _state.silent = True
+
+    def __exit__(self, *_):
+        _state.silent = False
+
+
+def _read_plan():
+    descriptor = _open(_plan_path, os.O_RDONLY)
+    try:
+        return json.loads(_read(descriptor, 1 << 16))
+    finally:
+        _close(descriptor)
+
+
+def _step(kind, paths):
+    if getattr(_state, "silent", False):
+        return
+    with _Silence():
+        name = threading.current_thread().name
+        where = "main" if threading.current_thread() is threading.main_thread() else "requests"
+        if where == "requests" and not name.startswith("Thread-"):
+            return  # a thread with a name of its own does the same again and again, whenever it likes
+        if not hasattr(_state, "plan"):
+            _state.plan, _state.number = _read_plan(), 0
+        plan = _state.plan
+        if where != plan.get("threads", "main") or (plan.get("kinds") and kind not in plan["kinds"]):
+            return
+        texts = [os.fsdecode(path) for path in paths if isinstance(path, (str, bytes, os.PathLike))]
+        if len(texts) < len(paths) or (texts and not any(t.startswith(tuple(plan["roots"])) for t in texts)):
+            return
+        _state.number += 1
+        if plan.get("trace"):
+            _note(plan["trace"], f"{_state.number} {kind} {' '.join(texts)}\n")
+        if _state.number == plan["step"] or (plan.get("lasting") and 0 < plan["step"] <= _state.number):
+            _do(plan)
+
+
+def _note(path, line):
+    descriptor = _open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _write(descriptor, line.encode())
+    _close(descriptor)
+
+
+def _do(plan):
+    what = plan["do"]
+    if what.startswith("SIG"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(plan.get("pid") or os.getpid(), getattr(signal, what))
+    elif what == "rmtree":
+        shutil.rmtree(plan["path"], ignore_errors=True)
+    elif what == "thread":
+        raise RuntimeError("can't start new thread")
+    elif what == "MemoryError":
+        raise MemoryError
+    else:
+        number = getattr(errno, what)
+        raise OSError(number, os.strerror(number))
+
+
+def _hook(event, arguments):
+    if event == "open":
+        path, _, flags = arguments
+        if not isinstance(path, int):
+            writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            _step("open-write" if writes else "open-read", (path,))
+    elif event in _AUDITED:
+        kind, places = _AUDITED[event]
+        _step(kind, [arguments[place] for place in places])
+
+
+def _wrap(name, kind):
+    real = getattr(os, name)
+
+    def wrapped(*arguments, **options):
+        # A file is full when the disk is; pipes and terminals are something else.
+        is_file = name != "write" or stat.S_ISREG(os.fstat(arguments[0]).st_mode)
+        _step(kind if is_file else "print", arguments[:1] if name == "mkfifo" else ())
+        return real(*arguments, **options)
+
+    setattr(os, name, wrapped)
+
+
+def _wrap_threads():
+    real = threading.Thread.start
+
+    def start(self):
+        _step("thread", ())
+        real(self)
+
+    threading.Thread.start = start
+
+
+def main():
+    global _plan_path
+    _plan_path, ctl = sys.argv[1:3]
+    sys.argv[:] = sys.argv[2:]
+    sys.path.insert(0, ctl)
+    for name, kind in _UNAUDITED.items():
+        _wrap(name, kind)
+    _wrap_threads()
+    sys.addaudithook(_hook)
+    from termsprawlctl.cli import main as command_line
+
+    sys.exit(command_line())
+
+
+if __name__ == "__main__":
+    main()
