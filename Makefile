@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test fuzz bench release docs lint format clean
+.PHONY: build demo test fuzz soak bench release docs lint format clean
 
 build: $(BIN)/shiv
 	$(BIN)/python build.py
@@ -16,6 +16,10 @@ test: build
 # The parsers and boundaries under hostile input, far longer than `make test` does it.
 fuzz: build
 	FUZZ_PROFILE=long $(BIN)/python -m pytest --timeout=1800 tests/fuzz
+
+# Whether it holds: 100,000 calls, 200 agent runs, 200 terminals, with what they leave in memory. Some minutes.
+soak: build
+	$(BIN)/python tests/soak.py dist/termsprawlctl
 
 bench: build
 	$(BIN)/python tests/bench.py dist/termsprawlctl
