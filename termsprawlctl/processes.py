@@ -174,6 +174,11 @@ def command_line_of(pid: int) -> list[str]:
     return answer.decode("utf-8", "replace").split()
 
 
+def is_word(value: object) -> bool:
+    """Whether a value can be a word of a command line: a text without NUL and lone surrogates."""
+    return isinstance(value, str) and "\0" not in value and not any("\ud800" <= one <= "\udfff" for one in value)
+
+
 def environment_without(*prefixes: str, base=None) -> dict[str, str]:
     """A copy of the environment without the variables whose names start with one of the prefixes."""
     source = os.environ if base is None else base

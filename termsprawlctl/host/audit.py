@@ -164,11 +164,17 @@ def _local_time(stamp: object) -> str:
 
 def _read(path: str, offset: int) -> bytes:
     """What a file holds from an offset on, at most twice of what one gets; b"" when it cannot be read."""
-    with contextlib.suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as stream:
-        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            stream.seek(offset)
-            return stream.read(2 * MAX_FILE_BYTES)
-    return b""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return os.pread(descriptor, 2 * MAX_FILE_BYTES, offset) if is_file else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def _events(lines: list[bytes]) -> list[dict]:

@@ -6,6 +6,7 @@ import errno
 import hmac
 import json
 import os
+import re
 import secrets
 import threading
 import time
@@ -20,6 +21,8 @@ Session = namedtuple("Session", "node_id project_id token status")
 # The time stamp of a directory may stand still for a clock tick (up to 10 ms) while
 # files are added; one as fresh as this is not trusted to be final.
 _FRESH_S = 0.1
+# A short token could be guessed (the app and this host make 64 digits); no header can carry other characters.
+_TOKEN = re.compile(r"[!-~]{32,}")
 # Why a file cannot be read for the moment, whatever is in it.
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
@@ -131,7 +134,6 @@ def _read(path: str) -> Session | None:
         return None
     node_id, project_id, token = content.get("nodeId"), content.get("projectId"), content.get("token")
     status = content.get("status")
-    # A short token could be guessed; the app and this host make 64 digits.
-    if not is_id(node_id) or not is_id(project_id) or not isinstance(token, str) or len(token) < 32:
+    if not is_id(node_id) or not is_id(project_id) or not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
     return Session(node_id, project_id, token, status if isinstance(status, dict) else {})

@@ -14,6 +14,7 @@ import os
 from collections import namedtuple
 
 from ..errors import CtlError, UsageError
+from ..processes import is_word
 from .applescript import iterm_script, terminal_script
 
 COMMAND = "{command}"  # in preferences: replaced by the whole command, one word each
@@ -119,9 +120,9 @@ def parse_preference(value: object, source: str) -> Preference | None:
     if not isinstance(wish, dict):
         raise CtlError(f"externalTerminal is not an object in {source}.", _SHAPE)
     executable, args = wish.get("executable"), wish.get("args")
-    if not isinstance(executable, str) or not executable.strip() or "\0" in executable:
+    if not is_word(executable) or not executable.strip():
         raise CtlError(f"External terminal executable must be a non-empty string in {source}.", _SHAPE)
-    if not isinstance(args, list) or not all(isinstance(word, str) and "\0" not in word for word in args):
+    if not isinstance(args, list) or not all(map(is_word, args)):
         raise CtlError(f"External terminal args must be an array of strings in {source}.", _SHAPE)
     if args.count(COMMAND) != 1:
         raise CtlError(

@@ -6,6 +6,7 @@ import os
 
 from ...errors import CtlError
 from ...files import write_atomically
+from ...processes import is_word
 from ...program import own_argv
 from .. import adapters, canvas, launching, project_file
 from ..ordering import InTurn, Later
@@ -70,7 +71,7 @@ def _custom_command(host) -> list[str] | None:
         not isinstance(executable, str)
         or not executable
         or not isinstance(words, list)
-        or not all(isinstance(word, str) for word in words)
+        or not all(map(is_word, [executable, *words]))
     ):
         raise CtlError('customAgent in preferences.json has to be {"executable": "...", "args": ["..."]}.')
     return [executable, *words]
