@@ -65,6 +65,7 @@ PRECOMPILED = (
     f"{PACKAGE}/session/guides.py",
     f"{PACKAGE}/session/loopback_http.py",
     f"{PACKAGE}/session/operations.py",
+    f"{PACKAGE}/session/peer.py",
     f"{PACKAGE}/session/report.py",
     f"{PACKAGE}/session/table.py",
     f"{PACKAGE}/session/transport.py",

@@ -6,6 +6,7 @@ import os
 import stat
 
 from .errors import CtlError
+from .ownership import keep_to_ourselves, refuse_another_users, refuse_foreign_way, refuse_planted
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
@@ -110,8 +111,10 @@ class _Undisturbed:
 def write_output(path: str, data: bytes) -> None:
     """Write the user's own output: as readable as their other files, a regular file in one step.
 
-    A symlink is followed; a device or a fifo is written to, not replaced. Raises OSError.
+    A symlink is followed; a device or a fifo is written to, not replaced. Raises OSError, also
+    where another user put one of these there.
     """
+    refuse_planted(path)
     real = os.path.realpath(path)
     if os.path.exists(real) and not os.path.isfile(real):
         with open(real, "wb") as stream:
@@ -122,7 +125,7 @@ def write_output(path: str, data: bytes) -> None:
 
 def usual_mode() -> int:
     """The mode that a new file of the user's own gets."""
-    mask = os.umask(0)
+    mask = os.umask(0o077)  # asking is setting; until it is set back, another thread's files are private
     os.umask(mask)
     return 0o666 & ~mask
 
@@ -131,32 +134,28 @@ def private_directory(path: str) -> str:
     """Make a directory of our own 0700, its missing parents too; return the path.
 
     One that others may enter is narrowed to 0700: only for directories that nobody
-    else has a use for. Raises OSError when it cannot be made, is no directory, or
-    belongs to another user.
+    else has a use for. Raises OSError when it cannot be made, is a link or no directory,
+    or belongs to another user.
     """
-    status = _directory_of_ours(path)
-    if stat.S_IMODE(status.st_mode) != DIRECTORY_MODE:
-        os.chmod(path, DIRECTORY_MODE)
+    _make_private(path)
+    keep_to_ourselves(path, DIRECTORY_MODE)
     return path
 
 
 def named_directory(path: str) -> str:
     """Make a directory that a user named, 0700 where it is missing; return the path.
 
-    The mode of one that exists stays as it is. Raises OSError as private_directory()
-    does, and when other users may write to it, who could replace what lies there.
+    The mode of one that exists stays as it is, and it may be a link. Raises OSError when it
+    cannot be made, is no directory, belongs to another user, or when other users may write
+    to it or replace a directory above it.
     """
-    if _directory_of_ours(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise OSError(0, "other users may write to it", path)
-    return path
-
-
-def _directory_of_ours(path: str) -> os.stat_result:
     _make_private(path)
     status = os.stat(path)
-    if hasattr(os, "getuid") and status.st_uid != os.getuid():
-        raise OSError(0, "it belongs to another user", path)
-    return status
+    refuse_another_users(status, path)
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise OSError(0, "other users may write to it", path)
+    refuse_foreign_way(path)
+    return path
 
 
 def _make_private(path: str) -> None:

@@ -130,6 +130,27 @@ def version(answer: str) -> tuple[int, int]:
     return (int(match.group(1)), int(match.group(2))) if match else (99, 0)
 
 
+def refuse_foreign_socket(path: str) -> None:
+    """Raise CtlError where another user's server listens there, or another user could put theirs there.
+
+    Whoever owns a server decides what a client of it shows and runs.
+    """
+    ours = os.getuid()
+    try:
+        for place, what, owners in (
+            (path, "socket", (ours,)),
+            (os.path.dirname(path) or ".", "socket's directory", (0, ours)),
+        ):
+            owner = os.stat(place).st_uid
+            if owner not in owners:
+                raise CtlError(
+                    f"the tmux {what} {place} belongs to another user (uid {owner}, this is uid {ours}).",
+                    "Run this as that user.",
+                )
+    except OSError:
+        return  # there is none, or none that can be reached: tmux will say so
+
+
 def check_socket_path(path: str) -> None:
     """Raise CtlError when the system cannot hold the path of a socket that long."""
     size = len(os.fsencode(path))

@@ -38,8 +38,7 @@ def read(session_path: str, data: str, cwd: str) -> model.Picture:
 def running(paths: DataPaths) -> dict[str, str] | None:
     """Node id to the program in front, for every terminal that is alive; None where tmux cannot tell."""
     try:
-        if os.stat(paths.tmux_socket()).st_uid != os.getuid():
-            return None  # whoever owns a server decides what its clients do
+        tmux.refuse_foreign_socket(paths.tmux_socket())
         listing = tmux.Tmux(tmux.find(), *paths.tmux_base_args()).run("list-panes", "-a", "-F", _FORMAT)
     except (OSError, CtlError):
         return None

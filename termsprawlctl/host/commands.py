@@ -29,6 +29,7 @@ import time
 
 from ..errors import CtlError
 from ..files import private_directory, remove_quietly, write_atomically
+from ..ownership import is_ours
 from .foreground import Shell, foreground, is_running, waiting_shell
 from .handover import TO_MAIN, Handover, PromptMoved
 from .panes import Pane, Panes
@@ -247,7 +248,8 @@ class Commands:
         private_directory(self._directory)
         if _is_safe(self._directory):
             return self._directory
-        if self._other_directory is None or not os.path.isdir(self._other_directory):
+        # A shell will read what lies there: it has to be the directory that was made.
+        if self._other_directory is None or not is_ours(self._other_directory):
             made = tempfile.mkdtemp(prefix="termsprawlctl-")
             if not _is_safe(made):
                 os.rmdir(made)

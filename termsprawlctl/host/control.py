@@ -15,7 +15,7 @@ from ..layout import DataPaths
 from ..processes import command_line_of, environment_without, spawn_detached
 from ..program import own_argv
 from ..session import transport
-from ..tmux import Tmux, find
+from ..tmux import Tmux, find, refuse_foreign_socket
 from .lock import holder, is_held
 from .projects import ProjectStore, check_folder, operator_node, operator_session
 from .sessions import SessionStore
@@ -138,6 +138,7 @@ def _not_ending(paths: DataPaths, asked: int | None) -> CtlError:
 
 def terminals_of(paths: DataPaths) -> Terminals:
     """The terminals of a data directory, whether its host runs or not. Raises CtlError without tmux."""
+    refuse_foreign_socket(paths.tmux_socket())
     return Terminals(Tmux(find(), *paths.tmux_base_args()))
 
 

@@ -26,15 +26,22 @@ class Unavailable(Exception):
 
 
 class Target:
-    """One place to call: port (1-65535) on 127.0.0.1, request target, bearer token."""
+    """One place to call: port (1-65535) on 127.0.0.1, request target, bearer token.
 
-    __slots__ = ("endpoint_file", "port", "request_target", "token")
+    `owner` is the user id of the session file's owner, who knows the token anyway; None for
+    this user.
+    """
 
-    def __init__(self, port: int, request_target: str, token: str, endpoint_file: str) -> None:
+    __slots__ = ("endpoint_file", "owner", "port", "request_target", "token")
+
+    def __init__(
+        self, port: int, request_target: str, token: str, endpoint_file: str, owner: int | None = None
+    ) -> None:
         self.port = port
         self.request_target = request_target
         self.token = token
         self.endpoint_file = endpoint_file
+        self.owner = owner
 
 
 def session_file(option: str | None, environment) -> str | None:
@@ -49,7 +56,7 @@ def endpoint_file(session_path: str) -> str:
 
 
 def locate(session_path: str) -> Target:
-    """Read both files. Raises Unavailable."""
+    """Read both files. Raises Unavailable, and OSError where the session file goes away meanwhile."""
     token = read_object(session_path, "session file").get("token")
     if not isinstance(token, str) or not token:
         raise Unavailable(f"the session file {session_path} holds no token")
@@ -57,7 +64,7 @@ def locate(session_path: str) -> Target:
         raise Unavailable(f"the token in the session file {session_path} cannot be sent in an HTTP header")
     path = endpoint_file(session_path)
     port, request_target = parse_endpoint(read_object(path, "endpoint file").get("url"))
-    return Target(port, request_target, token, path)
+    return Target(port, request_target, token, path, os.stat(session_path).st_uid)
 
 
 def parse_endpoint(url: object) -> tuple[int, str]:

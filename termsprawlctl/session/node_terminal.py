@@ -88,12 +88,7 @@ class NodeTerminal:
             ) from None
         if not stat.S_ISSOCK(status.st_mode):
             raise CtlError(f"{path} is not a socket, so there is no tmux server.", "Is --data right?")
-        if status.st_uid != os.getuid():
-            # Whoever owns a server decides what a client of it shows and runs.
-            raise CtlError(
-                f"the tmux socket {path} belongs to another user (uid {status.st_uid}, this is uid {os.getuid()}).",
-                "Run this as that user.",
-            )
+        tmux.refuse_foreign_socket(path)
 
     def _gone(self, words: str) -> CtlError:
         try:

@@ -18,6 +18,7 @@ from .. import jsontext
 from ..deadline import Deadline, DeadlineReader
 from .discovery import Target, Unavailable, locate
 from .loopback_http import http_client
+from .peer import owner_of_listener
 
 HOST = "127.0.0.1"
 NO_ARGS = object()  # sent as {}; null is an argument like any other
@@ -114,6 +115,7 @@ def _without(token: str, value: object) -> object:
 def _exchange(target: Target, request: bytes, deadline: Deadline, connected) -> bytes:
     try:
         with _connect(target, deadline) as sock:
+            _refuse_another_users(sock, target)
             if connected is not None:
                 connected(sock)
             return _ask(sock, target, request, deadline)
@@ -169,6 +171,16 @@ def _connect(target: Target, deadline: Deadline) -> socket.socket:
         sock.close()
         raise Unavailable(_not_connected(target, error)) from None
     return sock
+
+
+def _refuse_another_users(sock: socket.socket, target: Target) -> None:
+    """Raise Unavailable where the token would go to a user of this machine who does not have it."""
+    owner = owner_of_listener(target.port, sock.getsockname()[1])
+    if owner not in (None, 0, os.getuid(), target.owner):
+        raise Unavailable(
+            f"on {HOST}:{target.port} a program of another user listens (uid {owner}), so {target.endpoint_file} is "
+            "out of date; nothing was sent"
+        )
 
 
 def _not_connected(target: Target, error: OSError) -> str:

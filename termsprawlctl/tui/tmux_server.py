@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 
 from ..errors import CtlError, UsageError
-from ..tmux import Tmux, TmuxError, find
+from ..tmux import Tmux, TmuxError, find, refuse_foreign_socket
 from . import clients
 
 
 def open_server(socket_path: str | None, server_name: str | None, environment=None) -> Tmux:
     """The named server, else the one that this runs in, else the user's default one.
 
-    It is not looked at. Raises UsageError without a tmux that will do.
+    It is not asked anything. Raises UsageError without a tmux that will do, and for another
+    user's server.
     """
     environment = os.environ if environment is None else environment
     try:
@@ -20,11 +21,19 @@ def open_server(socket_path: str | None, server_name: str | None, environment=No
     except CtlError as error:
         raise UsageError(error.message, error.remedy) from None
     if socket_path is not None:
-        return Tmux(binary, "-S", os.path.abspath(socket_path))
+        return _server_at(binary, os.path.abspath(socket_path))
     if server_name is not None:
         return Tmux(binary, "-L", server_name)
     around = surrounding_socket(environment)
-    return Tmux(binary, "-S", around) if around else Tmux(binary)
+    return _server_at(binary, around) if around else Tmux(binary)
+
+
+def _server_at(binary: str, path: str) -> Tmux:
+    try:
+        refuse_foreign_socket(path)
+    except CtlError as error:
+        raise UsageError(error.message, error.remedy) from None
+    return Tmux(binary, "-S", path)
 
 
 def surrounding_socket(environment) -> str | None:

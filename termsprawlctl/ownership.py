@@ -1,0 +1,84 @@
+"""Whose files and directories these are, and who else could put others in their place."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+_MAX_LINKS = 40  # as many as the system itself follows
+
+
+def keep_to_ourselves(path: str, mode: int) -> None:
+    """Give a directory of our own this mode, if it has another.
+
+    Looked at and changed by an open descriptor, so that it is one and the same. Raises
+    OSError where it is a link or no directory, or belongs to another user.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        refuse_another_users(status, path)
+        if stat.S_IMODE(status.st_mode) != mode:
+            os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
+
+
+def is_ours(path: str) -> bool:
+    """Whether a directory that we made still is the one: no link, and of this user.
+
+    Directories for temporary files are cleared now and then, and anybody may make a new one
+    of the old name there.
+    """
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+
+
+def refuse_another_users(status: os.stat_result, path: str) -> None:
+    """Raise OSError unless it belongs to this user."""
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        raise OSError(0, "it belongs to another user", path)
+
+
+def refuse_foreign_way(path: str) -> None:
+    """Raise OSError where another user could move a directory away and put one of theirs in its place.
+
+    That is whoever owns, or may write to, a directory above it; where the sticky bit is set
+    only its owner. Trusted are root, and who owns the root directory (in a user namespace
+    nobody is root) or the home directory, whose files this user's shells read anyway.
+    """
+    trusted = {0, os.getuid(), *map(_owner, ("/", os.environ.get("HOME") or "/"))}
+    above = os.path.realpath(path)
+    while above != os.path.dirname(above):
+        above = os.path.dirname(above)
+        status = os.stat(above)
+        if status.st_uid not in trusted:
+            raise OSError(0, f"{above} above it belongs to another user", path)
+        if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+            raise OSError(0, f"other users may write to {above} above it", path)
+
+
+def refuse_planted(path: str) -> None:
+    """Raise OSError where a file to be written is a link, or a device or fifo, that another user put there."""
+    for _ in range(_MAX_LINKS):
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return  # there is none yet
+        if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+            return
+        if status.st_uid not in (0, os.getuid()):
+            raise OSError(0, "it is a link or no regular file, and another user made it", path)
+        if not stat.S_ISLNK(status.st_mode):
+            return
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+
+
+def _owner(path: str) -> int:
+    try:
+        return os.stat(path).st_uid
+    except OSError:
+        return 0
