@@ -176,7 +176,7 @@ def _connect(target: Target, deadline: Deadline) -> socket.socket:
 def _refuse_another_users(sock: socket.socket, target: Target) -> None:
     """Raise Unavailable where the token would go to a user of this machine who does not have it."""
     owner = owner_of_listener(target.port, sock.getsockname()[1])
-    if owner not in (None, 0, os.getuid(), target.owner):
+    if owner is not None and owner not in (0, os.getuid(), target.owner):
         raise Unavailable(
             f"on {HOST}:{target.port} a program of another user listens (uid {owner}), so {target.endpoint_file} is "
             "out of date; nothing was sent"
@@ -221,25 +221,41 @@ def _read_body(response) -> bytes:
 class _ExchangeSocket:
     """What http.client needs of a socket, under one deadline for sending and receiving.
 
-    Stops sending as soon as an answer is there: a server may refuse a large body
-    and close without reading it, and its answer must not be lost over that.
+    All that is given to it is sent when an answer is asked for: head and body in one piece,
+    which an app on the same machine mostly takes at once. Stops sending as soon as an answer
+    is there: a server may refuse a large body and close without reading it, and its answer
+    must not be lost over that.
     """
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock
         self._deadline = deadline
+        self._request: list[bytes] = []
         self._early = b""  # what arrived while there was still something to send
         self._answered = False
 
     def makefile(self, _mode: str):
+        self._send(b"".join(self._request))
         return io.BufferedReader(DeadlineReader(self._sock, self._deadline, self._early), _CHUNK_BYTES)
 
     def close(self) -> None:
         """http.client closes before it reads a `connection: close` body; the caller closes."""
 
     def sendall(self, data: bytes) -> None:
-        view = memoryview(data)
+        self._request.append(data)
+
+    def _send(self, data: bytes) -> None:
         self._sock.setblocking(False)
+        try:
+            view = memoryview(data)[self._sock.send(data) :]
+        except BlockingIOError:
+            view = memoryview(data)
+        except OSError:
+            return  # reading will tell
+        if view:
+            self._send_rest(view)
+
+    def _send_rest(self, view: memoryview) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._sock, selectors.EVENT_READ | selectors.EVENT_WRITE)
             while view and not self._answered:

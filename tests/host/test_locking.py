@@ -260,7 +260,7 @@ def test_another_users_host_is_not_reported_as_none(ctl, hermetic_env):
                     check=False,
                 )
                 assert done.returncode == 1, done
-    X
+                assert b"belongs to another user" in done.stderr
             assert running.value("session_info")
         finally:
             running.stop("--kill-sessions")
