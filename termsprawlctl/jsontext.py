@@ -30,9 +30,7 @@ def loads(text: str | bytes) -> object:
         except UnicodeDecodeError as error:
             raise ValueError(f"not UTF-8 at byte {error.start}") from None
     try:
-        value = json.loads(
-            text.removeprefix("\ufeff"), parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer
-        )
+        value = _DECODER.decode(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
@@ -103,3 +101,7 @@ def _within_depth(value: object) -> bool:
             if isinstance(child, (dict, list))
         ]
     return not level
+
+
+# Made once: json.loads() makes a new one for each text that is read in a way of one's own.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)

@@ -66,6 +66,18 @@ def test_the_request_is_the_contracts_to_the_letter(tmp_path):
     assert request.json == {"operation": "terminal_read", "args": {"nodeId": "n-1", "maxChars": 20}}
 
 
+def test_a_small_request_arrives_in_one_piece(tmp_path):
+    pieces = []
+
+    def script(connection):
+        pieces.append(connection.sock.recv(65536))
+        connection.send(answer(GOOD))
+
+    for _ in range(5):  # two pieces can be there at once, by chance
+        assert exchange(tmp_path, script, args={"nodeId": "n-1"}) == GOOD
+    assert all(piece.endswith(b'"nodeId":"n-1"}}') for piece in pieces)
+
+
 def test_a_call_without_an_operation_is_sent_without_that_key(tmp_path):
     with ScriptedServer(replying(answer({"ok": False, "error": "Unknown operation"}))) as server:
         result = transport.call(str(SessionFiles(tmp_path, server.port).session))
