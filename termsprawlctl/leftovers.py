@@ -12,10 +12,10 @@ import errno
 import fcntl
 import os
 import re
-import tempfile
 
 # A sweep takes the name away between another's mkdir() and its lock: then that one tries again.
 MAX_TRIES = 100
+_RANDOM_BYTES = 6
 # Of any file that is written in one step: a dot, its name, a dot, 16 hex digits.
 TEMPORARY_FILE = re.compile(r"\..+\.[0-9a-f]{16}", re.DOTALL)
 
@@ -68,31 +68,49 @@ def _is_at(descriptor: int, path: str) -> bool:
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
 
+def temporary_root(environment) -> str:
+    """The real path of the place for temporary files. Raises FileNotFoundError where there is none.
+
+    It is chosen as the standard library does it, but looked at each time, and without a
+    file for a trial, which a kill would leave there.
+    """
+    named = [environment.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
+    for folder in [*named, "/tmp", "/var/tmp", "/usr/tmp", os.curdir]:  # noqa: S108 - random names, 0700
+        if folder and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
+            return os.path.realpath(folder)
+    raise FileNotFoundError(errno.ENOENT, "there is no writable directory for temporary files")
+
+
 class HeldDirectory:
     """A new private temporary directory, 0700, for as long as `descriptor` is open here or in a child.
 
-    The name begins with `prefix`; of the others that do, those that nobody holds any more
-    are passed to remove(path) first. `root` is the real path of the place, by default that
-    for temporary files. Raises OSError.
+    The name is `prefix` and something random; of the others like it, those that nobody
+    holds any more are passed to remove(path) first. `root` is the place, by default that for
+    temporary files. Raises OSError.
     """
 
     __slots__ = ("descriptor", "path")
 
     def __init__(self, prefix: str, remove, root: str | None = None) -> None:
-        root = tempfile.gettempdir() if root is None else root
-        # What mkdtemp() puts behind a prefix.
-        sweep(root, re.compile(re.escape(prefix) + "[a-z0-9_]{8}"), remove)
+        root = temporary_root(os.environ) if root is None else root
+        sweep(root, re.compile(f"{re.escape(prefix)}[0-9a-f]{{{2 * _RANDOM_BYTES}}}"), remove)
+        self.descriptor = -1
         for _ in range(MAX_TRIES):
-            self.path = tempfile.mkdtemp(prefix=prefix, dir=root)
-            self.descriptor = -1
+            self.path = os.path.join(root, prefix + os.urandom(_RANDOM_BYTES).hex())
             try:
+                os.mkdir(self.path, 0o700)
                 self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 if hold(self.descriptor, self.path):
                     return
+            except FileExistsError:
+                continue
             except FileNotFoundError:
-                pass  # swept already
+                if not os.path.isdir(root):
+                    raise
+                # else it was swept already
             except OSError:
-                os.rmdir(self.path)
+                with contextlib.suppress(OSError):
+                    os.rmdir(self.path)
                 raise
             self.release()
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), self.path)

@@ -17,6 +17,7 @@ from .wording import one_line, plain
 READ_BYTES = 256 << 10
 MAX_READS = 32  # pieces in one look, so that a flood does not delay a cancellation
 TAIL_BYTES = 8192
+FULL_BYTES = 64 << 10  # less than this is left on a full disk: programs write larger pieces
 LOGGED_BYTES = 64 << 10  # of a CLI's stderr that is passed on, for each run
 MAX_LOG_LINE = 1000
 
@@ -94,6 +95,15 @@ class Capture:
                 self._logged += len(text)
                 tell(text, log=self._logged <= LOGGED_BYTES)
         return heard
+
+    def largest(self) -> int:
+        """The size of the larger of the two outputs so far, in bytes."""
+        return max(os.fstat(descriptor).st_size for descriptor in self.files[1:])
+
+    def disk_is_full(self) -> bool:
+        """Whether there is no room for what the CLI prints."""
+        disk = os.fstatvfs(self.files[1])
+        return disk.f_bavail * disk.f_frsize < FULL_BYTES
 
     def output_tail(self) -> str:
         """The end of stdout, cleaned."""

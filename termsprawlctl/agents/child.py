@@ -53,7 +53,7 @@ class Child:
                 stderr=files[2],
                 env={**environment, MARKER: self._marker},
                 cwd="/",
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), order["held"]],
                 start_new_session=True,
             )
             ours.sendall(encode_order(order))

@@ -138,7 +138,10 @@ class Family:
         self._seen: dict[int, str] = {}
 
     def look(self) -> list[int]:
-        """All that are alive now. What has been seen once is remembered."""
+        """All that are alive now. What has been seen once is remembered.
+
+        Raises OSError when the table cannot be read, for want of descriptors.
+        """
         processes = table()
         found = descendants(processes, [self._root]) | marked(processes, self._marker)
         known = {pid for pid, born in self._seen.items() if pid in processes and processes[pid].born == born}
@@ -158,8 +161,14 @@ class Family:
         missed = False
         while True:
             reap()
-            left = self.look()
             passed = time.monotonic() - begun
+            try:
+                left = self.look()
+            except OSError:
+                if passed > limit_s:
+                    return len(self._seen)
+                time.sleep(LOOK_S)
+                continue
             if passed > limit_s or (not left and missed):
                 return len(left)
             # A look at the table takes its time: a process that forks and exits meanwhile

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import tempfile
 import threading
 import time
 
+from ..leftovers import HeldDirectory
 from .capture import Capture
 from .child import HARD_LIMIT_S, Child, find_executable
 from .firstrun import FirstRun
 from .flavour import Flavour, Request
+from .outcome import Outcome
 from .pacing import Heartbeat
 from .processtree import MARKER
 from .raw import RawReader
@@ -24,14 +25,17 @@ from .verdict import (
     COMPLETED,
     FAILED,
     STOP_CANCELLED,
+    STOP_FLOOD,
     STOP_IDLE,
     STOP_LINGERING,
     STOP_SILENT,
     STOP_TIMEOUT,
     Ending,
     Verdict,
+    disk_full,
     judge,
     judge_raw,
+    not_started,
 )
 
 LOOK_S = 0.03  # between two looks at the output; of an exit we hear at once
@@ -39,35 +43,10 @@ LINGER_S = 5.0  # a CLI may take this long to exit after its closing event
 # A session resumed in a folder that is not its own makes opencode hang without a word;
 # no answer's first event has ever taken this long.
 SILENT_S = 120.0
-
-
-class Outcome:
-    """How a run ended and what is known of it."""
-
-    __slots__ = (
-        "agent",
-        "changes",
-        "cwd",
-        "duration_ms",
-        "errors",
-        "exit_status",
-        "model",
-        "output",
-        "reader",
-        "verdict",
-    )
-
-    def __init__(self, agent: str, verdict: Verdict, reader: Reader, request: Request) -> None:
-        self.agent = agent
-        self.verdict = verdict
-        self.reader = reader
-        self.cwd = request.cwd
-        self.model = reader.model or request.model
-        self.exit_status: int | None = None  # None: it was not started
-        self.duration_ms = 0
-        self.errors = ""  # the end of stderr, cleaned
-        self.output = ""  # the end of stdout, cleaned
-        self.changes: dict[str, str] = {}  # path -> added, modified, deleted
+# What a CLI prints is kept on the disk until its run ends. Hours of an agent's work are some
+# 100 MB; more than this is a program that has got into a loop.
+MAX_PRINTED_BYTES = 1 << 30
+MAX_ASKED_BYTES = 16 << 20  # the longest list of models has some 100 kB
 
 
 class Run:
@@ -88,6 +67,7 @@ class Run:
         self._log = log
         self._resumed_in = resumed_in
         self._workspace = workspace
+        self._scratch: HeldDirectory | None = None
         self._capture: Capture | None = None
         self._child: Child | None = None
         self._reader: Reader = self._new_reader()
@@ -140,12 +120,15 @@ class Run:
         if self._capture is not None:
             self._capture.close()
             self._capture = None
-        if self._request.scratch:
-            shutil.rmtree(self._request.scratch, ignore_errors=True)
+        if self._scratch is not None:
+            _remove_tree(self._scratch.path)
         # Last, because the supervisor removes the files if this process is killed before.
         if self._child is not None:
             self._child.close()
             self._child = None
+        if self._scratch is not None:
+            self._scratch.release()
+            self._scratch = None
 
     # --- preparing -----------------------------------------------------------------------
 
@@ -162,8 +145,9 @@ class Run:
         return environment
 
     def _make_scratch(self, environment: dict[str, str]) -> None:
-        # As late as can be: until a supervisor knows of it, nobody removes it should we be killed.
-        self._request.scratch = tempfile.mkdtemp(prefix="termsprawlctl-run-")
+        # As late as can be: until a supervisor knows of it, it stays until the next run if we are killed.
+        self._scratch = HeldDirectory("termsprawlctl-run-", _remove_tree)
+        self._request.scratch = self._scratch.path
         if self._flavour.own_temporary:
             environment["TMPDIR"] = os.path.join(self._request.scratch, "tmp")
             os.mkdir(environment["TMPDIR"], mode=0o700)
@@ -181,6 +165,7 @@ class Run:
             "marker": mark,
             "polite": list(self._flavour.polite),
             "remove": [self._request.scratch],
+            "held": self._scratch.descriptor,
             "empty": [self._workspace] if self._workspace else [],
         }
         self._child = Child(order, environment, self._capture.files)
@@ -191,18 +176,19 @@ class Run:
         child = self._child
         end_s = time.monotonic() + min(limit_s, self._settings.timeout_s)
         hard_end_s = end_s + self._ending_s()
-        stopped = False
+        stopped = too_much = False
         while not child.gone:
             child.wait(LOOK_S)
             report.beat()
             now = time.monotonic()
-            if not (stopped or child.ended) and (cancelled.is_set() or now > end_s):
+            too_much = self._capture.largest() > MAX_ASKED_BYTES
+            if not (stopped or child.ended) and (too_much or cancelled.is_set() or now > end_s):
                 stopped = True
                 child.end()
                 hard_end_s = now + self._ending_s()
             elif now > hard_end_s:
                 child.kill()
-        return "" if stopped or child.exit_status else "".join(self._capture.plain_output())
+        return "" if stopped or too_much or child.exit_status else "".join(self._capture.plain_output())
 
     def _ending_s(self) -> float:
         """The longest time that the end of a process may take."""
@@ -237,7 +223,8 @@ class Run:
                     hard_limit = now + self._ending_s()
             elif stop and now > hard_limit:
                 child.kill()
-        self._capture.read_rest(self._reader, structured=self._request.structured)
+        if stop != STOP_FLOOD:
+            self._capture.read_rest(self._reader, structured=self._request.structured)
         self._capture.read_errors(self._hear_error, final=True)
         return stop
 
@@ -256,20 +243,19 @@ class Run:
 
     def _reason(self, cancelled, clocks: Clocks, now: float) -> str:
         """Why the run has to be stopped now; empty while it may go on."""
-        if cancelled.is_set():
-            return STOP_CANCELLED
-        # Events may follow the closing one; mere text does not put off the end.
-        if self._reader.ended and now - clocks.event > LINGER_S:
-            return STOP_LINGERING
-        if now - clocks.begun > self._settings.timeout_s:
-            return STOP_TIMEOUT
+        settings, reader = self._settings, self._reader
         silence_s = now - clocks.heard
-        if self._settings.idle_s and silence_s > self._settings.idle_s:
-            return STOP_IDLE
         uncertain = self._request.session_id and self._flavour.same_folder and not self._resumed_in
-        if uncertain and not self._reader.events and silence_s > SILENT_S:
-            return STOP_SILENT
-        return ""
+        reasons = (
+            (STOP_CANCELLED, cancelled.is_set()),
+            # Events may follow the closing one; mere text does not put off the end.
+            (STOP_LINGERING, reader.ended and now - clocks.event > LINGER_S),
+            (STOP_TIMEOUT, now - clocks.begun > settings.timeout_s),
+            (STOP_FLOOD, self._capture.largest() > MAX_PRINTED_BYTES),
+            (STOP_IDLE, settings.idle_s and silence_s > settings.idle_s),
+            (STOP_SILENT, uncertain and not reader.events and silence_s > SILENT_S),
+        )
+        return next((reason for reason, holds in reasons if holds), "")
 
     # --- the end -------------------------------------------------------------------------
 
@@ -282,12 +268,13 @@ class Run:
         limits = {STOP_TIMEOUT: self._settings.timeout_s, STOP_IDLE: self._settings.idle_s, STOP_SILENT: SILENT_S}
         end = Ending(status, stop, errors, limits.get(stop, 0.0))
         if child.failed_errno:
-            message = f"cannot start {self._flavour.executable}: {os.strerror(child.failed_errno)}"
-            verdict = Verdict(FAILED, "not_started", message, self._flavour.install)
+            verdict = not_started(self._flavour, child.failed_errno)
         elif self._request.structured:
             verdict = judge(self._flavour, self._reader, end, lambda: self._flavour.fallback_answer(self._request))
         else:
             verdict = judge_raw(self._flavour, end, answered=bool(output))
+        if verdict.status == FAILED and self._capture.disk_is_full():
+            verdict = disk_full(self._request.scratch, verdict.message)
         outcome = self._bare_outcome(verdict)
         outcome.exit_status, outcome.errors, outcome.output = status, errors, output
         outcome.changes = watched.changes(self._reader.activity.files)
@@ -300,3 +287,7 @@ class Clocks:
     def __init__(self) -> None:
         self.begun = self.event = self.heard = time.monotonic()
         self.events = 0
+
+
+def _remove_tree(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)

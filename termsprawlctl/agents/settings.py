@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 EFFORTS = ("minimal", "low", "medium", "high")
@@ -94,6 +95,7 @@ class Folders:
         self._warn = warn
         self._warned = False  # of the default, which is the same for each run
         self.workspace = ""  # the temporary one, once it is needed
+        self._held = None
 
     def choose(self, wanted: str, session: str = "") -> str:
         """An existing directory, absolute: `wanted`, else `session` (where the session was), and so on.
@@ -110,19 +112,24 @@ class Folders:
                 if path is not self._default or not self._warned:
                     self._warn(f"{whose} {path[:300]!r} {problem}; using the next in order.")
                 self._warned = self._warned or path is self._default
-        if not self.workspace or not os.path.isdir(self.workspace):
-            import tempfile
+        from ..ownership import is_ours
 
-            self.workspace = tempfile.mkdtemp(prefix="termsprawlctl-workspace-")
+        if not (self.workspace and is_ours(self.workspace)):
+            from ..leftovers import HeldDirectory
+
+            if self._held is not None:
+                self._held.release()
+            # One of a server that was killed goes if it is empty, as ours does.
+            self._held = HeldDirectory("termsprawlctl-workspace-", os.rmdir)
+            self.workspace = self._held.path
         return self.workspace
 
     def close(self) -> None:
         """Remove the temporary workspace if nothing is in it."""
         if self.workspace:
-            try:
+            with contextlib.suppress(OSError):  # it may hold the work of the runs
                 os.rmdir(self.workspace)
-            except OSError:
-                return  # the work of the runs
+            self._held.release()
 
 
 def _problem(path: str) -> str:

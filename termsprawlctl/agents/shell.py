@@ -20,6 +20,7 @@ from .verdict import COMPLETED
 from .wording import plain
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LAST_WORDS_S = 1.0  # a terminal takes them at once
 UNLIMITED_BYTES = 1 << 62
 
 
@@ -39,14 +40,23 @@ def run(flavour: Flavour, request: Request, settings: Settings, *, as_json: bool
         # All that is left is to print: a signal ends that as it ends any program.
         for number, handler in usual.items():
             signal.signal(number, handler)
-        steps.drain(None)
+        steps.drain(LAST_WORDS_S)
+        last_words = ""
         if as_json:
             content = result.structure_of(outcome, settings)
             if outcome.verdict.status == COMPLETED:
                 content["answer"] = "".join(work.answer()).strip("\n")
             console.out(jsontext.pretty(content) + "\n")
         else:
-            _print(outcome, work, settings)
+            last_words = _print(outcome, work, settings)
+        if cancelled.is_set():
+            # Whoever has ended the run does not wait for somebody to read why.
+            _tell(steps, last_words)
+            steps.drain(LAST_WORDS_S)
+        else:
+            steps.drain(None)
+            if last_words:
+                console.err(last_words)
     finally:
         work.close()
     if outcome.verdict.status == COMPLETED:
@@ -55,10 +65,13 @@ def run(flavour: Flavour, request: Request, settings: Settings, *, as_json: bool
 
 
 def _tell(steps: Log, line: str) -> None:
-    steps.write(console.harmless(line + "\n"))
+    if line:
+        steps.write(console.harmless(line + "\n"))
 
 
-def _print(outcome: Outcome, work: Run, settings: Settings) -> None:
+def _print(outcome: Outcome, work: Run, settings: Settings) -> str:
+    """Print the answer; returns what there is to say about the run."""
+    words = []
     if outcome.verdict.status == COMPLETED:
         # A terminal obeys escapes that an answer may hold; a file or a pipe gets it as it is.
         clean = plain if os.isatty(console.STDOUT) else str
@@ -66,11 +79,12 @@ def _print(outcome: Outcome, work: Run, settings: Settings) -> None:
             console.out(clean(piece))
         console.out("\n")
     else:
-        console.err(result.failure_text(outcome, UNLIMITED_BYTES))
+        words.append(result.failure_text(outcome, UNLIMITED_BYTES))
     if settings.trace:
         lines = summary(outcome.reader.steps(answered=outcome.verdict.answered), outcome.reader.activity.omitted)
         if outcome.verdict.note:
             lines.append(f"Note: {outcome.verdict.note}.")
         if outcome.reader.session_id:
             lines.append(f"Session: {outcome.reader.session_id} (--resume continues it)")
-        console.err("\n" + "\n".join(lines))
+        words += ["", *lines]
+    return "\n".join(words)

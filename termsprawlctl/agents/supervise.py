@@ -36,7 +36,7 @@ def encode_order(order: dict) -> bytes:
 
     argv (its first an absolute path), cwd, marker, polite ([(signal name, seconds)]),
     remove (trees to delete) and empty (directories to delete if empty) when nobody is
-    left to do it.
+    left to do it, and held: a descriptor to keep open until then.
     """
     data = marshal.dumps(order)
     return len(data).to_bytes(SIZE_BYTES, "big") + data
@@ -61,13 +61,14 @@ class Supervisor:
         order = self._read_order()
         if order is None:
             return
+        os.set_inheritable(order["held"], False)
         adopt_orphans()
         self._pid = self._start(order)
         self._say(f"pid {self._pid}")
         family = Family(os.getpid(), order["marker"])
         self._wait(None)
         if self._status is None:
-            family.look()
+            _look_at(family)
             self._ask(order["polite"])
         self._say(f"exit {-signal.SIGKILL if self._status is None else self._status}")
         left = family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
@@ -102,8 +103,13 @@ class Supervisor:
 
     def _start(self, order: dict) -> int:
         """Start the CLI in a session of its own; returns its process."""
-        started, starting = os.pipe()
-        pid = os.fork()
+        try:
+            started, starting = os.pipe()
+            pid = os.fork()
+        except OSError as error:
+            self._say(f"error {error.errno}")
+            self._status = 127
+            return 0
         if pid == 0:
             try:
                 os.close(started)
@@ -186,6 +192,13 @@ class Supervisor:
             heard += piece
             self._alone = not piece
         return not self._alone
+
+
+def _look_at(family: Family) -> None:
+    try:
+        family.look()
+    except OSError:
+        return  # for want of descriptors; end() looks again
 
 
 def _clean(order: dict) -> None:

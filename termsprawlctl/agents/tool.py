@@ -96,7 +96,12 @@ class AgentProvider(Provider):
         if not call.background:
             return self._carry_out(call, context.cancelled, Paced(context.progress, time.monotonic))[1]
         job = parts.new_job(call.cwd)
-        threading.Thread(target=self._in_background, args=(job, call), name=job.run_id, daemon=True).start()
+        try:
+            threading.Thread(target=self._in_background, args=(job, call), name=job.run_id, daemon=True).start()
+        except RuntimeError:
+            result = _error("failed: this process can have no more threads. Try again when other runs have ended.")
+            job.finish("failed", result)
+            return result
         text = f"Started {job.run_id}. Ask run_result for it with waitMs, or run_status for what it does."
         return _result(text, {"status": "running", "runId": job.run_id})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 
 from .flavour import Flavour
@@ -15,6 +17,7 @@ STOP_CANCELLED = "cancelled"
 STOP_TIMEOUT = "timed_out"
 STOP_IDLE = "idle"
 STOP_LINGERING = "lingering"  # it had finished and did not exit
+STOP_FLOOD = "flood"  # it prints without end
 STOP_SILENT = "silent"  # a resumed session that says nothing
 
 MAX_MESSAGE = 600
@@ -96,6 +99,25 @@ def judge_raw(flavour: Flavour, end: Ending, *, answered: bool) -> Verdict:
     if end.exit_status == 0:
         return Verdict(FAILED, "no_answer", f"{flavour.name} printed nothing", "Look at the end of stderr.")
     return _failure(flavour, last_line(end.errors) or "no message", end)
+
+
+def not_started(flavour: Flavour, number: int) -> Verdict:
+    """The system has refused to start the CLI, with this errno."""
+    short_of = number in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    remedy = (
+        "Try again when other programs have ended, or raise the limit (ulimit -a)." if short_of else flavour.install
+    )
+    return Verdict(FAILED, "not_started", f"cannot start {flavour.executable}: {os.strerror(number)}", remedy)
+
+
+def disk_full(place: str, message: str) -> Verdict:
+    """A failure, for which the CLI gave `message`, on a disk that has no room for what it prints."""
+    return Verdict(
+        FAILED,
+        "disk_full",
+        f"the disk is full ({message})",
+        f"Free some space where {place} was, or set TMPDIR to a place with more.",
+    )
 
 
 def last_line(errors: str) -> str:
@@ -208,8 +230,23 @@ def _silent(_flavour: Flavour, end: Ending) -> Verdict:
     )
 
 
+def _flood(flavour: Flavour, _end: Ending) -> Verdict:
+    return Verdict(
+        FAILED,
+        "flood",
+        f"it was ended because it kept printing: more than {flavour.name} can have to say",
+        "Ask for less output, for example for results in a file.",
+    )
+
+
 def _cancelled(_flavour: Flavour, _end: Ending) -> Verdict:
     return Verdict(CANCELLED, "cancelled", "it was ended because the run was cancelled")
 
 
-_STOPPED = {STOP_TIMEOUT: _timed_out, STOP_IDLE: _idle, STOP_SILENT: _silent, STOP_CANCELLED: _cancelled}
+_STOPPED = {
+    STOP_TIMEOUT: _timed_out,
+    STOP_IDLE: _idle,
+    STOP_SILENT: _silent,
+    STOP_FLOOD: _flood,
+    STOP_CANCELLED: _cancelled,
+}

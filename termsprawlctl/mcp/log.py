@@ -51,8 +51,8 @@ class Log:
         """No colours, no questions."""
         return False
 
-    def drain(self, timeout_s: float) -> None:
-        """Wait until everything is written, at most timeout_s seconds."""
+    def drain(self, timeout_s: float | None) -> None:
+        """Wait until everything is written, at most timeout_s seconds where given."""
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting_bytes, timeout_s)
 

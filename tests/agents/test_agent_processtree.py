@@ -87,3 +87,19 @@ def test_one_look_that_misses_a_process_does_not_end_the_search(child, monkeypat
     monkeypatch.setattr(processtree, "table", lambda: {} if blind and blind.pop() else real())
     assert Family(process.pid + 1_000_000, marker).end(5.0, 10.0, process.poll) == 0
     assert not is_alive(process.pid)
+
+
+def test_a_table_that_cannot_be_read_for_a_while_does_not_end_the_search(child, monkeypatch):
+    process, marker = child
+    until(lambda: process.pid in marked(table(), marker), "the marker")
+    real, failures = processtree.table, [1, 2, 3]
+
+    def short_of_descriptors():
+        if failures:
+            failures.pop()
+            raise OSError(24, "Too many open files")
+        return real()
+
+    monkeypatch.setattr(processtree, "table", short_of_descriptors)
+    assert Family(process.pid + 1_000_000, marker).end(5.0, 10.0, process.poll) == 0
+    assert not is_alive(process.pid)

@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from pathlib import Path
@@ -133,8 +134,8 @@ class Step:
         return f"{self.call} {self.ordinal}: {self.text[:120]}"
 
 
-def steps(argv: list, folder: Path, log: Path, *, calls: str = CALLS, touching: str = "", **options) -> list[Step]:
-    """The calls of argv's first process that touch `folder` (or a path with `touching` in it), in their order.
+def steps(argv: list, folder: Path, log: Path, *, calls: str = CALLS, also: tuple = (), **options) -> list[Step]:
+    """The calls of argv's first process that touch `folder`, and each of those in `also`, in their order.
 
     argv is run once, to its end; `options` are those of subprocess.run.
     """
@@ -152,7 +153,7 @@ def steps(argv: list, folder: Path, log: Path, *, calls: str = CALLS, touching: 
         first = first or match["pid"]
         if match["pid"] == first:
             counts[match["call"]] = counts.get(match["call"], 0) + 1
-            if (touching or str(folder)) in match["rest"]:
+            if str(folder) in match["rest"] or match["call"] in also:
                 found.append(Step(match["call"], counts[match["call"]], match["rest"]))
     assert found, "the command touches nothing of the test's"
     return found
@@ -214,3 +215,22 @@ def need_nobody() -> list[str]:
     if os.getuid() != 0 or tool is None:
         pytest.skip("only root can become another user, with setpriv")
     return [tool, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
+
+
+# --- the clock -----------------------------------------------------------------------------
+
+
+_JUMPING = """
+import itertools, sys, time
+sys.path.insert(0, sys.argv[1])
+del sys.argv[0]
+real, looks, days_s = time.time, itertools.count(), 10 * 86400
+time.time = lambda: real() + days_s * (-1) ** next(looks)
+from termsprawlctl.cli import main
+sys.exit(main())
+"""
+
+
+def with_jumping_clock(ctl: str) -> list[str]:
+    """The words that run the built file with a wall clock that is set days forward or back before each look at it."""
+    return [sys.executable, "-ISBXutf8", "-c", _JUMPING, ctl]

@@ -1,0 +1,36 @@
+"""What one run came to."""
+
+from __future__ import annotations
+
+from .flavour import Request
+from .reader import Reader
+from .verdict import Verdict
+
+
+class Outcome:
+    """How a run ended and what is known of it."""
+
+    __slots__ = (
+        "agent",
+        "changes",
+        "cwd",
+        "duration_ms",
+        "errors",
+        "exit_status",
+        "model",
+        "output",
+        "reader",
+        "verdict",
+    )
+
+    def __init__(self, agent: str, verdict: Verdict, reader: Reader, request: Request) -> None:
+        self.agent = agent
+        self.verdict = verdict
+        self.reader = reader
+        self.cwd = request.cwd
+        self.model = reader.model or request.model
+        self.exit_status: int | None = None  # None: it was not started
+        self.duration_ms = 0
+        self.errors = ""  # the end of stderr, cleaned
+        self.output = ""  # the end of stdout, cleaned
+        self.changes: dict[str, str] = {}  # path -> added, modified, deleted
