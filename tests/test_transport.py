@@ -603,11 +603,15 @@ def test_an_answer_to_a_body_that_was_not_read_is_not_lost(tmp_path, script):
 @pytest.mark.parametrize("error", [BrokenPipeError, ConnectionResetError])
 def test_an_answer_is_read_even_if_sending_broke_before_it_was_seen(tmp_path, monkeypatch, error):
     # Between looking for an answer and sending on, the server may have closed.
+    broken = []
+
     class Breaking(socket.socket):
         def send(self, data):
-            if bytes(data[:1]) == b"{":
+            head, end, _ = bytes(data).partition(b"\r\n\r\n")
+            if not end:
+                broken.append(data)
                 raise error
-            return super().send(data)
+            return super().send(head + end)
 
     def script(connection):
         connection.read_head()
@@ -618,6 +622,7 @@ def test_an_answer_is_read_even_if_sending_broke_before_it_was_seen(tmp_path, mo
         monkeypatch.setattr(transport.socket, "socket", Breaking)
         assert ask(files) == TOO_LARGE
         monkeypatch.undo()
+    assert len(broken) == 1
 
 
 def test_an_interim_answer_does_not_stop_the_body(tmp_path):
