@@ -12,7 +12,7 @@ import os
 import sys
 
 from . import __version__, console
-from .errors import FAILED, INTERRUPTED, OK, CommandLineError, CtlError
+from .errors import FAILED, INTERRUPTED, OK, CommandLineError, CtlError, words_for
 
 # argparse's own words, as English as ours: looking for translations imports locale, and
 # would find them for some sentences only.
@@ -106,6 +106,7 @@ class Parser(argparse.ArgumentParser):
             # The same words with every Python: see _HelpFormatter, and _suggestion().
             options.update(color=False, suggest_on_error=False)
         super().__init__(**options)
+        self._optionals.title = "options"  # Python 3.9 has another word for them
         self.has_commands = False
         # Every command knows --version; once is enough to tell.
         told = "print the version" if self.prog == PROGRAM else argparse.SUPPRESS
@@ -179,7 +180,7 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as fault:  # noqa: BLE001 - a traceback helps no user, and may quote a secret
         if isinstance(fault.__context__, KeyboardInterrupt):
             return INTERRUPTED  # argparse trips over its own clean-up when it is interrupted
-        console.err(f"{PROGRAM}: {_told(fault)}")
+        console.err(f"{PROGRAM}: {words_for(fault)}")
         return FAILED
 
 
@@ -262,35 +263,6 @@ def _columns() -> int:
         return min(os.get_terminal_size(console.STDOUT).columns - 2, MAX_HELP_COLUMNS)
     except OSError:
         return MAX_HELP_COLUMNS
-
-
-def _told(fault: Exception) -> str:
-    short_of = _shortage(fault)
-    if short_of:
-        return f"{short_of}; nothing more was done. Free some, or raise the limit (ulimit -a)."
-    return f"internal error: {_where(fault)}. This is a fault of this program; please report it."
-
-
-def _shortage(fault: Exception) -> str:
-    """What the system has no more of for this process, if that is what went wrong; else ""."""
-    import errno
-
-    if isinstance(fault, MemoryError):
-        return "out of memory"
-    # threading has no exception of its own for it.
-    if isinstance(fault, RuntimeError) and "thread" in str(fault):
-        return "no more threads are to be had"
-    short = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT)
-    return str(fault.strerror).lower() if isinstance(fault, OSError) and fault.errno in short else ""
-
-
-def _where(fault: Exception) -> str:
-    """The type and the place of an exception, without its text."""
-    trace = fault.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
-    return type(fault).__name__ + place
 
 
 def _module(name: str):

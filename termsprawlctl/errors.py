@@ -6,10 +6,16 @@ work failed, 2 it never started (usage, input), 130 Ctrl-C.
 
 from __future__ import annotations
 
+import errno
+import os
+
 OK = 0
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+
+# The machine's or the user's limits, whatever the program does.
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT)
 
 
 class CtlError(Exception):
@@ -52,3 +58,31 @@ class NoSession(UsageError):
         super().__init__(
             "Launch this helper from a termsprawl agent, or provide --session /absolute/path/to/session.json"
         )
+
+
+def words_for(fault: Exception) -> str:
+    """One line for an exception that nothing expected, without its own text, which may quote a secret."""
+    short_of = _shortage(fault)
+    if short_of:
+        return f"{short_of}; nothing more was done. Free some, or raise the limit (ulimit -a)."
+    return f"internal error: {_where(fault)}. This is a fault of this program; please report it."
+
+
+def _shortage(fault: Exception) -> str:
+    if isinstance(fault, MemoryError):
+        return "out of memory"
+    # threading has no exception of its own for it.
+    if isinstance(fault, RuntimeError) and "start new thread" in str(fault):
+        return "no more threads are to be had"
+    if isinstance(fault, ImportError) and fault.__context__ is not None:
+        fault = fault.__context__  # a module could not be read any more
+    return str(fault.strerror).lower() if isinstance(fault, OSError) and fault.errno in _SHORTAGES else ""
+
+
+def _where(fault: Exception) -> str:
+    """The type and the place of an exception, without its text."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
+    return type(fault).__name__ + place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from . import console
@@ -22,7 +23,8 @@ class Notice:
 
     def __enter__(self) -> None:
         if not self._quiet:
-            self._timer.start()
+            with contextlib.suppress(RuntimeError):  # no thread is to be had: it goes without a word
+                self._timer.start()
 
     def __exit__(self, *_) -> None:
         self._timer.cancel()

@@ -7,7 +7,7 @@ import contextlib
 import os
 
 from .. import console, jsontext
-from ..errors import FAILED, OK, CtlError, UsageError
+from ..errors import FAILED, OK, CtlError, UsageError, words_for
 from ..files import Explained
 from ..layout import DataPaths, default_data_directory
 from ..ownership import refuse_another_users
@@ -116,16 +116,23 @@ def _run(paths: DataPaths, args) -> int:
 def _run_detached(paths: DataPaths, descriptor: int, serve) -> int:
     """Run for `host start`, which waits at the other end of a pipe for "ready" or for what is wrong."""
 
-    def ready() -> None:
-        with contextlib.suppress(OSError):
-            os.write(descriptor, b"ready\n")
-        os.close(descriptor)
+    is_waiting = True
+
+    def answer(text: str) -> None:
+        nonlocal is_waiting
+        if is_waiting:  # else the number means another file by now
+            is_waiting = False
+            with contextlib.suppress(OSError):
+                os.write(descriptor, text.encode())
+            os.close(descriptor)
 
     try:
-        return serve(paths, ready=ready, hold_on_hangup=True)
+        return serve(paths, ready=lambda: answer("ready\n"), hold_on_hangup=True)
     except CtlError as error:
-        with contextlib.suppress(OSError):
-            os.write(descriptor, str(error).encode())
+        answer(str(error))
+        raise
+    except Exception as fault:
+        answer(words_for(fault))
         raise
 
 
