@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import tempfile
+import time
 
-from ..files import private_directory
+from ..files import private_directory, remove_quietly
 from ..jsontext import encode
+from ..ownership import is_ours
 
-KEPT_FILES = 50  # older ones are removed when a new one is written
+# Older ones are removed when a new one is written.
+KEPT_FILES = 50
+KEPT_BYTES = 256 << 20
 SUFFIX = ".txt"
 
 
@@ -21,8 +26,17 @@ def directory() -> str:
     try:
         return private_directory(os.path.join(home, "termsprawlctl", "agent-outputs"))
     except OSError:
-        user = os.getuid() if hasattr(os, "getuid") else 0
-        return private_directory(os.path.join(tempfile.gettempdir(), f"termsprawlctl-outputs-{user}"))
+        return _temporary_directory()
+
+
+_temporary: list[str] = []  # the one of this process, where there is no other place
+
+
+def _temporary_directory() -> str:
+    # Under a name of its own each time: anybody could have taken one that is known before.
+    if not (_temporary and is_ours(_temporary[0])):
+        _temporary[:] = [tempfile.mkdtemp(prefix="termsprawlctl-outputs-")]
+    return _temporary[0]
 
 
 def save(pieces) -> str:
@@ -43,14 +57,15 @@ def save(pieces) -> str:
 
 def _prune(folder: str) -> None:
     entries = [entry for entry in os.scandir(folder) if entry.name.startswith("run-") and entry.name.endswith(SUFFIX)]
-    times = {}
+    found = []
     for entry in entries:
-        try:
-            times[entry.path] = entry.stat().st_mtime
-        except OSError:
-            continue  # another server removed it
-    for path in sorted(times, key=times.get)[: max(0, len(times) - KEPT_FILES + 1)]:
-        try:
-            os.unlink(path)
-        except OSError:
-            continue
+        with contextlib.suppress(OSError):  # another server removed it
+            status = entry.stat()
+            # A clock that was set back since: those from its future are older than the others.
+            found.append((status.st_mtime <= time.time(), status.st_mtime, status.st_size, entry.path))
+    kept, kept_bytes = 1, 0  # the new one
+    for *_, size, path in sorted(found, reverse=True):
+        kept += 1
+        kept_bytes += size
+        if kept > KEPT_FILES or kept_bytes > KEPT_BYTES:
+            remove_quietly(path)
