@@ -8,6 +8,7 @@ server's.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import namedtuple
 
 from ..errors import UsageError
@@ -39,6 +40,7 @@ CLIENT_FORMAT = "\t".join(
 )
 SESSION_FORMAT = "#{pid}\t#{start_time}\t#{session_id}\t#{session_name}"
 ID_DIGITS = 26
+_SECONDS = re.compile("[0-9]{1,18}", re.ASCII)
 
 
 def parse_client(line: str) -> Client | None:
@@ -52,7 +54,7 @@ def parse_client(line: str) -> Client | None:
         server=(server_pid, server_start),
         control=control == "1",
         suspended="suspended" in flags.split(","),
-        activity=int(activity or 0),
+        activity=int(activity) if _SECONDS.fullmatch(activity) else 0,
         prefix=prefix == "1",
         mode=mode not in ("", "0"),
         session=session,

@@ -64,8 +64,10 @@ def _place_of(tmux: Tmux, pane: str) -> tuple[set[str], str] | None:
 
 def _lines(tmux: Tmux, *command: str) -> list[str]:
     try:
-        return tmux.run(*command).splitlines()
+        text = tmux.run(*command)
     except TmuxError as error:
         raise UsageError(
             f"no tmux server answers: {error.message}.", "Name one with --socket-path or --server-name."
         ) from None
+    # Names may hold U+2028 and its like, at which splitlines() cuts, too.
+    return text.removesuffix("\n").split("\n") if text else []

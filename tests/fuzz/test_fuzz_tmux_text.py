@@ -1,0 +1,192 @@
+"""What tmux gives back to a share: names and events of any text break neither a share nor a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import hostile
+from support.chosen import plain_path
+from support.tui_share import RunningShare
+from support.tui_tmux import PATIENCE_S, Terminal, UserTmux, eventually
+
+from termsprawlctl.tmux import Tmux
+from termsprawlctl.tui import clients, tmux_server
+from termsprawlctl.tui.controller import Controller
+from termsprawlctl.tui.tmux_view import TmuxView
+
+IDENTITY = ("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
+CLIENT_ROW = "\t".join(
+    ["900", "1000", "50", "1001", "1001", "0", "attached,UTF-8", "0", "0", "$0", "@0", "%0", "/dev/x"]
+)
+SESSION_ROW = "900\t1000\t$0\tone"
+# What a terminal obeys.
+CONTROLS = re.compile(b"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+
+names = hostile.any_text.map(lambda text: text.replace("\n", "").replace("\t", ""))
+fields = st.sampled_from(["", "0", "1", "900", "$0", "$1", "@0", "%0", "-1", "1e9", "\u0661", "9" * 5000]) | names
+rows = st.lists(fields, max_size=15).map("\t".join) | st.sampled_from([CLIENT_ROW, SESSION_ROW]) | hostile.any_text
+
+
+class Said:
+    """A tmux that says this to every command."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def run(self, *_command: str) -> str:
+        return self._text
+
+
+@given(st.lists(names, max_size=5))
+def test_every_session_is_listed_under_its_own_name_whatever_that_is(given_names):
+    text = "".join(f"900\t1000\t${number}\t{name}\n" for number, name in enumerate(given_names))
+    assert list(tmux_server.list_sessions(Said(text)).values()) == [
+        (f"${number}", name) for number, name in enumerate(given_names)
+    ]
+
+
+@given(st.lists(rows, max_size=5))
+def test_rows_of_any_text_are_taken_or_left_out(lines):
+    text = "\n".join(lines)
+    assert all(len(session) == 2 for session in tmux_server.list_sessions(Said(text)).values())
+    for client in clients.parse_clients(text.split("\n")):
+        assert isinstance(client.activity, int)
+
+
+# --- a tmux in control mode that says anything ----------------------------------------------
+
+marks = st.sampled_from(["%begin 1 2 1", "%begin 1 2 0", "%end 1 2 1", "%error 1 2 1", "%begin", "%end", "%exit", "%"])
+EVENTS = [
+    *("%session-changed", "%client-session-changed", "%client-detached", "%session-window-changed", "%message"),
+    *("%window-renamed", "%session-renamed", "%layout-change", "%output", "%pane-mode-changed", "%unheard-of"),
+]
+happenings = st.builds(
+    lambda what, words: " ".join([what, *words]),
+    st.sampled_from(EVENTS),
+    st.lists(names | st.sampled_from(["/dev/x", "@0", "%0", "$0"]), max_size=4),
+)
+answers = st.builds(
+    lambda lines, end: "\n".join(["%begin 1 2 1", *lines, end]),
+    st.lists(st.just(CLIENT_ROW) | rows | st.just("3.3a"), max_size=3),
+    st.sampled_from(["%end 1 2 1", "%error 1 2 1"]),
+)
+mixed = st.lists(hostile.encoded(answers | marks | happenings | rows) | hostile.binary, max_size=12)
+orderly = st.lists(hostile.encoded(answers), min_size=3, max_size=9).map(lambda said: [*said, b""])
+transcripts = (mixed | orderly).map(b"\n".join)
+
+
+@pytest.fixture(scope="module")
+def player(tmp_path_factory):
+    """(path of a tmux that plays a file, path of the file)."""
+    folder = tmp_path_factory.mktemp("p")
+    (folder / "tmux").write_text(f"#!/bin/sh\nexec cat {folder}/said\n")
+    (folder / "tmux").chmod(0o755)
+    return str(folder / "tmux"), folder / "said"
+
+
+async def watch(binary: str) -> tuple[list[str], list[dict], dict]:
+    """Follow such a tmux to its end: the reasons told, the faults, and what the view is then."""
+    loop = asyncio.get_running_loop()
+    faults: list[dict] = []
+    ends: list[str] = []
+    over = asyncio.Event()
+    loop.set_exception_handler(lambda _loop, context: (faults.append(context), over.set()))
+    view = TmuxView(Tmux(binary), clients.parse_client(CLIENT_ROW), lambda reason: (ends.append(reason), over.set()))
+    controller = Controller(view, IDENTITY)
+    view.start(controller, lambda: None)
+    await asyncio.wait_for(over.wait(), PATIENCE_S)
+    view.close()
+    await asyncio.sleep(0)
+    return ends, faults, controller.context()
+
+
+@given(transcripts)
+def test_a_tmux_that_says_anything_ends_a_share_with_a_reason_and_breaks_nothing(player, said):
+    binary, file = player
+    file.write_bytes(said)
+    ends, faults, context = asyncio.run(watch(binary))
+    assert faults == []
+    assert len(ends) == 1
+    assert context["status"] == "context"
+
+
+# --- the real one ---------------------------------------------------------------------------
+
+NAMES = [
+    *("a\x1b[2Jb", "a\x1b]0;title\x07b", "a\tb", "a\nb", "a\rb", "a\x7fb", "a\x9b31mb", "a\x85b", "a\u2028b"),
+    *("%end 1 1 1", "%exit", "$1", "@1", "-t", "a b", " a", "a;", "'\"\\", "#{pid}", "#S", "=two", "\u202eb"),
+    *("\u00e9\u6f22\U0001f980", "a\ud83e", "x" * 3000),
+]
+
+
+@pytest.fixture(scope="module")
+def tmux(tmp_path_factory):
+    """A server with a session for each name; windows and panes of the first have had them all as titles."""
+    server = UserTmux(tmp_path_factory.mktemp("n"), plain_path())
+    server.new_session("one")
+    server.first = server.attach("one")
+    for name in NAMES:
+        raw = name.encode("utf-8", "surrogatepass")
+        base = [server._binary, "-S", server.socket]
+        # It refuses some, and writes some in another way.
+        argv = [*base, "new-session", "-d", "-s", raw]
+        subprocess.run(argv, env=server.env, capture_output=True, timeout=PATIENCE_S, check=False)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def share(ctl, tmux):
+    running = RunningShare([ctl, "tui", "share", "--socket-path", tmux.socket], tmux.env)
+    yield running
+    running.stop(signal.SIGKILL)
+
+
+def test_sessions_of_any_name_are_listed_one_a_line_and_switched_to(ctl, tmux, share):
+    listed = subprocess.run(
+        [ctl, "tui", "sessions", "--socket-path", tmux.socket], env=tmux.env, capture_output=True, check=True
+    ).stdout
+    ids = [row.split("\t")[0] for row in listed.decode().split("\n")[:-1]]
+    assert len(set(ids)) == len(tmux.run("list-sessions", "-F", "#{session_id}").splitlines())
+    as_json = subprocess.run(
+        [ctl, "tui", "sessions", "--json", "--socket-path", tmux.socket], env=tmux.env, capture_output=True, check=True
+    ).stdout
+    assert [entry["sessionId"] for entry in json.loads(as_json)] == ids
+    for session_id in ids:
+        answer = share.select(session_id, context=share.quiet_context())
+        assert answer["status"] == "applied"
+        assert answer["context"]["sessionId"] == session_id
+    share.select(ids[0], context=share.quiet_context())
+
+
+def test_titles_and_names_that_change_under_a_share_break_nothing_and_are_not_shown(tmux, share):
+    share.quiet_context()
+    for name in NAMES:
+        raw = name.encode("utf-8", "surrogatepass")
+        base = [tmux._binary, "-S", tmux.socket]
+        for command in (["rename-window"], ["select-pane", "-T"], ["rename-session"], ["display-message", "-d", "1"]):
+            subprocess.run([*base, *command, raw], env=tmux.env, capture_output=True, timeout=PATIENCE_S, check=False)
+    eventually(lambda: not share.context()["blocked"], "the user is quiet")
+    assert share.process.poll() is None
+    shown = "".join(share.out + share.err).encode()
+    assert not CONTROLS.search(shown)
+    assert set(share.out[1:]) <= {line for line in share.out if line.startswith("get_view_context: context, revision ")}
+
+
+def test_no_name_reaches_the_screen_as_something_that_a_terminal_obeys(ctl, tmux):
+    sessions = len(tmux.run("list-sessions", "-F", "#{session_id}").splitlines())
+    for words in ([], ["--json"]):
+        terminal = Terminal([ctl, "tui", "sessions", *words, "--socket-path", tmux.socket], tmux.env, columns=500)
+        assert terminal.process.wait(PATIENCE_S) == 0
+        eventually(lambda seen=terminal: seen.output.count(b"ses_") == sessions, "all are listed")
+        terminal.close()
+        assert not CONTROLS.search(terminal.output.replace(b"\r\n", b"\n"))
+    assert os.path.exists(tmux.socket)
