@@ -1,6 +1,7 @@
 """One `mcp agent` server through many runs of every kind: completed, failed, cancelled, timed out, in background.
 
-The CLI is a script, and for a share of the runs the real codex, where it is installed, with a scripted model
+The server remembers the results of the last 200 runs in background, so it grows by some kB for each of those in
+the first 200. The CLI is a script, and for a share of the runs the real codex, where it is installed, with a scripted model
 service behind it.
 """
 

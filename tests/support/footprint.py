@@ -16,7 +16,7 @@ COUNTS = ("descriptors", "threads", "children", "files")
 # ends, as both then share the interpreter's pages.
 MEMORY = ("rss", "anonymous")
 # An allocator's own ups and downs, measured on runs that leak nothing, are half of this.
-MEMORY_SHARE = 0.04
+MEMORY_SHARE = 0.05
 MEMORY_FLOOR_KIB = 512
 SETTLE_S = 10.0
 STILL_S = 0.5
@@ -46,7 +46,7 @@ def verdict(samples: list[Sample]) -> list[str]:
 
     A count may never be above the first sample's. Memory is judged by its slope (the median of the slopes between
     all pairs of samples, which a single peak does not move) over the whole run, and by its level in the last
-    quarter; the bound is a share of the first sample's.
+    quarter; the bound is a share of the first sample's resident memory.
     """
     first = samples[0]
     faults = []
@@ -57,7 +57,7 @@ def verdict(samples: list[Sample]) -> list[str]:
                 f"{name}: {getattr(most, name)} at {most.done:.0%} of the run, {getattr(first, name)} after the warm-up"
             )
     for name in MEMORY:
-        bound_kib = max(MEMORY_FLOOR_KIB, MEMORY_SHARE * getattr(first, name))
+        bound_kib = max(MEMORY_FLOOR_KIB, MEMORY_SHARE * first.rss)
         slope_kib = growth(samples, name)
         late = [getattr(one, name) for one in samples if one.done >= 0.75]
         above_kib = statistics.median(late) - getattr(first, name)
