@@ -16,6 +16,7 @@ from .. import jsontext
 from ..errors import CtlError
 from ..files import DIRECTORY_MODE, read_small, write_atomically
 from ..layout import DataPaths, is_id
+from .project_file import inside
 from .projects import ProjectStore, operator_node
 from .sessions import SessionStore
 
@@ -53,12 +54,13 @@ def link(paths: DataPaths, sender: str, recipient: str) -> None:
         raise CtlError(f"{recipient} has no terminal that work could be delivered to.", "Link to an agent.")
     folder = ProjectStore(paths).folder(project)
     content = {"from": sender, "to": recipient, "enabled": True}
+    directory = inside(folder, _directory(folder))
     name = hashlib.sha256(f"{sender} {recipient}".encode()).hexdigest()[:16]
     try:
-        os.makedirs(_directory(folder), mode=DIRECTORY_MODE, exist_ok=True)
-        write_atomically(os.path.join(_directory(folder), f"link-{name}.json"), json.dumps(content).encode() + b"\n")
+        os.makedirs(directory, mode=DIRECTORY_MODE, exist_ok=True)
+        write_atomically(os.path.join(directory, f"link-{name}.json"), json.dumps(content).encode() + b"\n")
     except OSError as error:
-        raise CtlError(f"Cannot write to {_directory(folder)}: {error.strerror}.") from None
+        raise CtlError(f"Cannot write to {directory}: {error.strerror}.") from None
 
 
 def unlink(paths: DataPaths, sender: str, recipient: str) -> None:

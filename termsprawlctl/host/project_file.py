@@ -48,7 +48,7 @@ def load(folder: str) -> dict:
 
     Raises CtlError when the file cannot be read or is not a project.
     """
-    path = path_of(folder)
+    path = _target(folder)
     return _parse(path, _read(path))
 
 
@@ -98,7 +98,19 @@ def _target(folder: str) -> str:
     path = path_of(folder)
     if os.path.islink(path) and not os.path.exists(path):
         raise CtlError(f"The project file {path} is a link to nothing.", "Mend it or remove it.")
-    return os.path.realpath(path)
+    return inside(folder, path)
+
+
+def inside(folder: str, path: str) -> str:
+    """The real path of something in a project's folder.
+
+    Raises CtlError where a link leads out of the folder: links come with a project that
+    somebody else made, and would have files changed that have nothing to do with it.
+    """
+    real = os.path.realpath(path)
+    if not real.startswith(os.path.join(os.path.realpath(folder), "")):
+        raise CtlError(f"{path} leads out of the project, to {real}.", "Put the file itself there.")
+    return real
 
 
 def _read(path: str) -> bytes | None:

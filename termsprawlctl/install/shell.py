@@ -10,6 +10,7 @@ from ..errors import FAILED, OK, CtlError
 from ..processes import Interruptible
 from ..progress import Notice
 from . import verify, work
+from .clients import PROJECT
 from .dialects import Server
 from .work import Plan
 
@@ -49,7 +50,9 @@ def install(plan: Plan, server: Server, scope: str, *, write: bool, verified: bo
         output.say(_done(plan))
         if verified:
             with Interruptible():
-                status = _verify(plan, facts, output, cwd)
+                # Not in a project's folder, unless it is about that: its files may have a client start servers.
+                folder = cwd if scope == PROJECT else os.path.expanduser("~")
+                status = _verify(plan, facts, output, server, folder)
         if plan.client.note:
             output.say(plan.client.note)
     elif not output.as_json:
@@ -104,10 +107,15 @@ def _done(plan: Plan) -> str:
     return f"{_DONE[plan.action]} {plan.name} {where}.{kept}"
 
 
-def _verify(plan: Plan, facts: dict, output: Output, cwd: str) -> int:
+def _verify(plan: Plan, facts: dict, output: Output, asked: Server, folder: str) -> int:
     """Ask the server that the file names now, and the client; adds to the facts what they say."""
     server = plan.written()
     status = OK
+    others = sorted(set(server.environment) - set(asked.environment))
+    if others:
+        # Who wrote the file before us, perhaps with the project, must not decide how our program runs.
+        server = server._replace(environment=asked.environment)
+        output.complain(f"the entry also sets {', '.join(others)}, as it did before; take out what is not yours.")
     try:
         with Notice("asking the server for its tools", quiet=output.quiet):
             answer = verify.handshake(server, os.environ)
@@ -120,7 +128,7 @@ def _verify(plan: Plan, facts: dict, output: Output, cwd: str) -> int:
     if plan.client.lists is None:
         return status
     with Notice(f"asking {plan.client.title} for its list of servers", quiet=output.quiet):
-        line = verify.listed(plan.client.lists, plan.name, os.environ, cwd)
+        line = verify.listed(plan.client.lists, plan.name, os.environ, folder)
     facts["listed"] = line
     if line == "":
         output.complain(f"`{shlex.join(plan.client.lists)}` does not name it.")

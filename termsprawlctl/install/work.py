@@ -6,7 +6,7 @@ import copy
 import os
 
 from ..errors import CtlError
-from .clients import CLIENTS, USER, Place, configuration_file, server_path
+from .clients import CLIENTS, PROJECT, USER, Place, configuration_file, server_path
 from .configfile import ConfigFile
 from .dialects import Server, command_line
 
@@ -26,6 +26,8 @@ class Plan:
         self.client = CLIENTS[client_name]
         self.name = name
         chosen = path or configuration_file(client_name, scope, place)
+        if scope == PROJECT and not path:
+            _refuse_way_out(chosen, place.folder)
         self.file = ConfigFile(chosen, private=scope == USER)
         self._text = self.client.dialect.text
         with _Reading(self.file):
@@ -141,6 +143,13 @@ class Plan:
             holders[-2].pop(self.path[-2], None)
         if expected != actual:
             raise CtlError(f"{self.file.path} is written in a way that cannot be changed safely.", "Change it by hand.")
+
+
+def _refuse_way_out(path: str, folder: str) -> None:
+    """Raise CtlError where a link in a project leads to a file outside of it: it would be changed unseen."""
+    real, inside = os.path.realpath(path), os.path.join(os.path.realpath(folder), "")
+    if not real.startswith(inside):
+        raise CtlError(f"{path} leads out of the project, to {real}; it was left as it is.", "Name it with --file.")
 
 
 def _is_ours(server: Server | None) -> bool:
