@@ -29,8 +29,7 @@ def read(session_path: str, data: str, cwd: str) -> model.Picture:
     value = result.get("value")
     nodes = value.get("nodes") if isinstance(value, dict) else value
     runs = running(DataPaths(data))
-    ids = {node.get("id") for node in nodes if isinstance(node, dict)} if isinstance(nodes, list) else set()
-    folder = _project_folder(session_path, data, cwd, ids)
+    folder = _project_folder(session_path, data, cwd, _ids(nodes))
     pairs = sorted(links.enabled(folder)) if folder else []
     return model.picture(nodes, runs or {}, pairs, known=runs is not None)
 
@@ -82,5 +81,9 @@ def _ids_in(path: str) -> set:
         document = jsontext.loads(read_small(path, project_file.MAX_PROJECT_BYTES))
     except (OSError, ValueError):
         return set()
-    nodes = document.get("nodes") if isinstance(document, dict) else None
-    return {node.get("id") for node in nodes if isinstance(node, dict)} if isinstance(nodes, list) else set()
+    return _ids(document.get("nodes") if isinstance(document, dict) else None)
+
+
+def _ids(nodes: object) -> set[str]:
+    found = [node.get("id") for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+    return {node_id for node_id in found if isinstance(node_id, str)}

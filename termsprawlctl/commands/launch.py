@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from .. import console
-from ..errors import FAILED, OK
-from ..layout import DataPaths, default_data_directory
+from ..errors import FAILED, OK, CtlError
+from ..layout import DataPaths, default_data_directory, is_id
 from ..progress import Notice
 from ..session.table import AGENTS
 
@@ -41,7 +41,10 @@ def run(args) -> int:
     if not result["ok"]:
         console.err(f"termsprawlctl: {result['error']}")
         return FAILED
-    node_id = result["value"]["nodeId"]
+    value = result.get("value")
+    node_id = value.get("nodeId") if isinstance(value, dict) else None
+    if not is_id(node_id):
+        raise CtlError("the host started an agent, but named no node for it.", "See termsprawlctl host status.")
     if args.attach:
         attach(NodeTerminal(paths.root, node_id), os.environ)  # becomes tmux; does not return
     console.out(node_id + "\n")

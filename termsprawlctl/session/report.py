@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 
 from .. import console, jsontext
 from ..errors import FAILED, OK, NoSession, UsageError
 from .discovery import session_file
+
+_NUMBER = re.compile("[0-9]{1,9}")  # of an item; int() refuses thousands of digits
 
 
 def require_session(option: str | None) -> str:
@@ -54,7 +57,7 @@ def _print_field(result: dict, field: str) -> int:
     for position, name in enumerate(field.split(".")):
         if isinstance(value, dict) and name in value:
             value = value[name]
-        elif isinstance(value, list) and name.isascii() and name.isdigit() and int(name) < len(value):
+        elif isinstance(value, list) and _NUMBER.fullmatch(name) and int(name) < len(value):
             value = value[int(name)]
         else:
             console.err(_missing_field(result, field, value, position))
