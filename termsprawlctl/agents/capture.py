@@ -11,6 +11,7 @@ import codecs
 import os
 
 from ..jsontext import encode
+from .raw import KEPT_BYTES
 from .stream import Lines, expanded
 from .wording import one_line, plain
 
@@ -112,6 +113,10 @@ class Capture:
     def errors_tail(self) -> str:
         """The end of stderr, cleaned."""
         return _tail(self.files[2])
+
+    def shortened(self, *, structured: bool) -> bool:
+        """Whether a reader has less than what was printed."""
+        return bool(self._lines.cuts) if structured else self._read > KEPT_BYTES
 
     def whole(self, text: str):
         """Yield a text that the reader kept, with what had been left out of it."""

@@ -40,3 +40,14 @@ class BothEnds:
         """All parts, with a mark in place of those that went."""
         gap = [f"[… {self._gone} parts left out: too long to keep …]"] if self._gone else []
         return [*self._first, *gap, *self._last]
+
+
+def both_ends(pieces, kept_chars: int) -> tuple[str, int]:
+    """A text in pieces: (all of it, or at least so much of each end; how many characters are missing between)."""
+    text, total = "", 0
+    for piece in pieces:
+        total += len(piece)
+        text += piece
+        if len(text) > 4 * kept_chars:
+            text = text[:kept_chars] + text[-kept_chars:]
+    return text, total - len(text)

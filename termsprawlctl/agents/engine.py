@@ -8,6 +8,7 @@ import threading
 from ..mcp.log import log
 from . import allocator, outputs, result
 from .arguments import RunCall
+from .ends import both_ends
 from .flavour import Request
 from .flavours import flavour
 from .jobs import Job, Jobs, Slots
@@ -44,6 +45,9 @@ class Parts:
         )
         try:
             outcome = run.execute(cancelled, report)
+            if outcome.verdict.status == COMPLETED and run.shortened():
+                # What a result cannot hold of it, either, is left out there, and counted.
+                outcome.answer, outcome.left_out = both_ends(run.answer(), self._settings.result_bytes)
             path = self._keep_whole(outcome, run)
         finally:
             run.close()

@@ -12,11 +12,13 @@ class Outcome:
 
     __slots__ = (
         "agent",
+        "answer",
         "changes",
         "cwd",
         "duration_ms",
         "errors",
         "exit_status",
+        "left_out",
         "model",
         "output",
         "reader",
@@ -33,4 +35,6 @@ class Outcome:
         self.duration_ms = 0
         self.errors = ""  # the end of stderr, cleaned
         self.output = ""  # the end of stdout, cleaned
+        self.answer: str | None = None  # where the reader has less of it than a result can hold
+        self.left_out = 0  # characters that are missing in the middle of `answer`
         self.changes: dict[str, str] = {}  # path -> added, modified, deleted

@@ -40,7 +40,7 @@ def text_of(outcome, settings, full_output: str = "") -> str:
         account += closing
     after = "\n".join(account)
     if verdict.status == COMPLETED:
-        head = cut_answer(_answer(outcome), budget - _size(after) - 2, full_output)
+        head = cut_answer(_answer(outcome), budget - _size(after) - 2, full_output, outcome.left_out)
     else:
         head = failure_text(outcome, budget)
         after = "\n\n".join(part for part in (after, _tails(outcome, int(budget * ERROR_SHARE))) if part)
@@ -77,10 +77,10 @@ def structure_of(outcome, settings, full_output: str = "") -> dict:
         answer = _answer(outcome, placeholder="")
         # JSON escapes make a text longer than it is, so it is cut until it fits.
         allowed = budget - _size(jsontext.compact(content))
-        content["answer"] = cut_answer(answer, allowed, full_output)
+        content["answer"] = cut_answer(answer, allowed, full_output, outcome.left_out)
         while _size(jsontext.compact(content)) > budget and allowed > MIN_ANSWER_BYTES:
             allowed = allowed * 4 // 5
-            content["answer"] = cut_answer(answer, allowed, full_output)
+            content["answer"] = cut_answer(answer, allowed, full_output, outcome.left_out)
     return content
 
 
@@ -112,14 +112,17 @@ def full_text(outcome, answer):
     yield "\n\n" + "\n".join(lines) + "\n"
 
 
-def cut_answer(text: str, max_bytes: int, full_output: str) -> str:
-    """The text, or its beginning and its end with a line between that says where the whole is."""
+def cut_answer(text: str, max_bytes: int, full_output: str, left_out: int = 0) -> str:
+    """The text, or its beginning and its end with a line between that says where the whole is.
+
+    `left_out` characters are missing in its middle already.
+    """
     if len(text) <= max_bytes and _size(text) <= max_bytes:
         return text
     where = f"; the whole is in {full_output}" if full_output else ""
     room = max(MIN_ANSWER_BYTES, max_bytes - 120 - len(where))
     head, tail = _first(text, room * 3 // 4), _last(text, room // 4)
-    gone = len(text) - len(head) - len(tail)
+    gone = len(text) - len(head) - len(tail) + left_out
     return f"{head}\n\n[… about {gone} characters left out{where} …]\n\n{tail}"
 
 
@@ -140,7 +143,8 @@ def files_of(changes: dict[str, str], max_bytes: int) -> dict:
 
 
 def _answer(outcome, placeholder: str = NO_ANSWER) -> str:
-    return "\n\n".join(outcome.reader.answer_parts()).strip("\n") or placeholder
+    whole = "\n\n".join(outcome.reader.answer_parts()) if outcome.answer is None else outcome.answer
+    return whole.strip("\n") or placeholder
 
 
 def _closing(outcome, full_output: str) -> list[str]:

@@ -106,7 +106,7 @@ class Run:
 
     def answer(self):
         """Yield the whole answer in pieces."""
-        if self._capture is None or self._reader.final_text is not None:
+        if self._capture is None:
             yield from self._reader.answer_parts()
         elif not self._request.structured:
             yield from self._capture.plain_output()
@@ -114,6 +114,10 @@ class Run:
             for index, part in enumerate(self._reader.answer_parts()):
                 yield "\n\n" if index else ""
                 yield from self._capture.whole(part)
+
+    def shortened(self) -> bool:
+        """Whether the reader was not given all that was printed, so that only answer() has the whole."""
+        return self._capture is not None and self._capture.shortened(structured=self._request.structured)
 
     def close(self) -> None:
         """Remove the run's files; ends the run if execute() has raised."""
