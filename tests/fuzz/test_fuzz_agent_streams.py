@@ -15,14 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import corpus, hostile
+from support.agent_results import check_ended
 
-from termsprawlctl import jsontext
 from termsprawlctl.agents import ends
 from termsprawlctl.agents.activity import summary
 from termsprawlctl.agents.flavours import FLAVOURS, flavour
 from termsprawlctl.agents.result import full_text, structure_of, text_of, too_long
 from termsprawlctl.agents.run import Outcome, Request
-from termsprawlctl.agents.schemas import OUTCOME
 from termsprawlctl.agents.settings import Settings
 from termsprawlctl.agents.stream import Lines
 from termsprawlctl.agents.verdict import Ending, judge
@@ -35,7 +34,6 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 CONTROLS_OR_LINE_ENDS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Fields whose words say what an event is.
 KINDS = ("type", "subtype", "tool", "tool_name", "name", "role")
-JSON_TYPES = {"string": str, "integer": int, "object": dict, "array": list}
 
 
 @functools.cache
@@ -217,29 +215,13 @@ def played(cli: str, pieces: list[bytes], end: Ending, limit: int = 11_000) -> t
     path = "/home/user/full.txt" if too_long(outcome, settings) else ""
     text, structure = text_of(outcome, settings, path), structure_of(outcome, settings, path)
     assert "".join(full_text(outcome, reader.answer_parts()))
-    check_result(text, structure, limit)
+    check_ended(text, structure, limit)
     for line in summary(reader.steps(answered=outcome.verdict.answered)):
         assert not CONTROLS_OR_LINE_ENDS.search(line), line
     if "\n--- Activity" in text:
         account = text.partition("\n--- Activity")[2]
         assert structure["status"] != "completed" or not CONTROLS.search(account), account
     return outcome, structure
-
-
-def check_result(text: str, structure: dict, limit: int) -> None:
-    """That both are of the schema, within the limit, and can be sent."""
-    assert text
-    sent = json.loads(jsontext.encode(jsontext.compact(structure)))
-    assert sent["status"] in ("completed", "failed", "timed_out", "cancelled")
-    for name, value in sent.items():
-        wanted = OUTCOME["properties"][name]["type"]
-        assert isinstance(value, JSON_TYPES[wanted]), name
-        assert not isinstance(value, bool)
-    assert ("error" in sent) == (sent["status"] != "completed")
-    assert all(isinstance(step["kind"], str) for step in sent.get("activity", []))
-    # As in the tests of the limit itself: the lines that say what was left out are not counted.
-    assert len(jsontext.encode(text)) <= limit * 1.1 + 400
-    assert len(jsontext.encode(jsontext.compact(structure))) <= limit * 1.1 + 1500
 
 
 def cut(data: bytes, size: int) -> list[bytes]:

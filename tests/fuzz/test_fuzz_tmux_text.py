@@ -55,7 +55,7 @@ def test_every_session_is_listed_under_its_own_name_whatever_that_is(given_names
 
 @given(st.lists(rows, max_size=5))
 def test_rows_of_any_text_are_taken_or_left_out(lines):
-    text = "\n".join(lines)
+    text = "\n".join(lines).encode("utf-8", "replace").decode()  # as what is read from tmux
     assert all(len(session) == 2 for session in tmux_server.list_sessions(Said(text)).values())
     for client in clients.parse_clients(text.split("\n")):
         assert isinstance(client.activity, int)
