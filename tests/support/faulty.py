@@ -15,7 +15,8 @@ after the other:
      "do": "ENOSPC",            an errno's name: the step fails with it; "lasting" in the plan: and all after it
            "SIGKILL",           a signal's name: this process gets it (`pid` in the plan: that one)
            "rmtree",            the plan's `path` is deleted
-     "trace": path}             every step is written there, one a line
+     "trace": path,             every step is written there, one a line
+     "clock": path}             how many seconds the wall clock is off, as text
 """
 
 import contextlib
@@ -27,6 +28,7 @@ import signal
 import stat
 import sys
 import threading
+import time
 
 _write, _open, _close, _read = os.write, os.open, os.close, os.read
 _state = threading.local()
@@ -152,6 +154,20 @@ def _wrap_threads():
     threading.Thread.start = start
 
 
+def _wrap_clock(path):
+    real = time.time
+
+    def off_s():
+        with _Silence():
+            descriptor = _open(path, os.O_RDONLY)
+            try:
+                return float(_read(descriptor, 100) or b"0")
+            finally:
+                _close(descriptor)
+
+    time.time = lambda: real() + off_s()
+
+
 def main():
     global _plan_path
     _plan_path, ctl = sys.argv[1:3]
@@ -160,6 +176,9 @@ def main():
     for name, kind in _UNAUDITED.items():
         _wrap(name, kind)
     _wrap_threads()
+    plan = _read_plan()
+    if plan.get("clock"):
+        _wrap_clock(plan["clock"])
     sys.addaudithook(_hook)
     from termsprawlctl.cli import main as command_line
 

@@ -32,6 +32,8 @@ class FaultyHost:
         self.marked = Marked({**env, "HOME": str(root), "SHELL": "/bin/sh", "TMPDIR": str(root)})
         self._plan = root / "plan.json"
         self._trace = root / "trace"
+        self._clock = root / "clock"
+        self.set_clock(0)
         self.process: subprocess.Popen | None = None
         self.said = ""
         self.session = ""
@@ -42,11 +44,17 @@ class FaultyHost:
         """What is to happen from now on; the steps of before are forgotten."""
         self._trace.write_bytes(b"")
         roots = [str(self.data), str(self.project)]
-        content = {"roots": roots, "step": step, "do": do, "trace": str(self._trace), **more}
+        content = {"roots": roots, "step": step, "do": do, "trace": str(self._trace), "clock": str(self._clock), **more}
         # In one step: a thread may begin to read it at any moment.
         new = self._plan.with_suffix(".new")
         new.write_text(json.dumps(content))
         new.replace(self._plan)
+
+    def set_clock(self, off_s: float) -> None:
+        """Let the host's wall clock go so many seconds ahead of what it was at the start, or behind."""
+        new = self._clock.with_suffix(".new")
+        new.write_text(str(off_s))
+        new.replace(self._clock)
 
     def steps(self) -> list[str]:
         """What has been done since plan(): `kind path`, without what is random in it."""

@@ -1,0 +1,473 @@
+"""The embedded host and its commands where the system is short of something, or stands still, or goes away."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from support.faults import fill, need_nobody, small_disk, until
+from support.host_faults import FaultyHost
+
+from termsprawlctl.host import lock, panes
+from termsprawlctl.host.server import MAX_CONNECTIONS, MIN_CONNECTIONS, Server, connections_within
+from termsprawlctl.host.streams import Streams
+from termsprawlctl.layout import DataPaths
+
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+
+
+@pytest.fixture
+def desk(ctl, tmp_path_factory, hermetic_env):
+    """A place for a host; nothing runs yet."""
+    one = FaultyHost(ctl, tmp_path_factory.mktemp("s"), hermetic_env)
+    one.marked.env["TERMSPRAWL_DATA"] = str(one.data)
+    one.plan()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def serving(desk):
+    assert desk.run()
+    return desk
+
+
+def limited(argv: list, desk, *, env: dict | None = None, **limits) -> subprocess.CompletedProcess:
+    """Run argv to its end with limits of its own, by their names in the module resource: `NOFILE=16`."""
+
+    def limit() -> None:
+        for name, value in limits.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+
+    return subprocess.run(
+        [str(word) for word in argv],
+        env=env or desk.marked.env,
+        cwd=desk.project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        preexec_fn=limit,
+    )
+
+
+def assert_told(done: subprocess.CompletedProcess) -> None:
+    said = done.stderr.decode()
+    assert done.returncode in (0, 1, 2), said
+    assert "Traceback" not in said, said
+    assert "internal error" not in said, said
+    assert done.returncode == 0 or said or done.stdout
+
+
+# --- descriptors, memory, processes -------------------------------------------------------
+
+COMMANDS = {
+    "start": ["host", "start"],
+    "status": ["host", "status"],
+    "log": ["host", "log"],
+    "doctor": ["doctor", "--session", "/nowhere"],
+    "map": ["map", "--session", "/nowhere"],
+    "external": ["external", "n-1", "--dry-run"],
+    "attach": ["attach", "n-1"],
+    "launch": ["launch", "codex"],
+    "stop": ["host", "stop", "--kill-sessions"],
+}
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"NOFILE": 14}, {"NOFILE": 15}, {"NOFILE": 18}, {"AS": 28 << 20}, {"FSIZE": 100}],
+    ids=["14-descriptors", "15-descriptors", "18-descriptors", "28-MiB", "100-byte-files"],
+)
+def test_every_command_tells_a_shortage_in_plain_words_and_the_next_one_works(desk, limits):
+    for words in COMMANDS.values():
+        assert_told(limited([desk.ctl, *words], desk, **limits))
+    assert not desk.temporary()
+    desk.assert_next_works()
+
+
+def test_a_user_who_may_start_no_more_processes_is_told(desk, tmp_path_factory):
+    become = need_nobody()
+    place = tmp_path_factory.mktemp("n")
+    for path in (place, *place.parents[:2], Path(desk.ctl).parent):
+        path.chmod(0o755)
+    (place / "home").mkdir()
+    os.chown(place / "home", 65534, 65534)
+    env = {**desk.marked.env, "HOME": str(place / "home"), "TERMSPRAWL_DATA": str(place / "home" / "data")}
+    for words in COMMANDS.values():
+        # The limit counts what the user runs; the first process of the command is there already.
+        argv = [*become, "prlimit", "--nproc=1", desk.ctl, *words, "--project", place] if "launch" in words else []
+        assert_told(limited(argv or [*become, "prlimit", "--nproc=1", desk.ctl, *words], desk, env=env))
+    assert not list(place.rglob("server.lock"))
+    desk.marked.assert_gone()
+
+
+def test_descriptors_that_a_parent_left_open_are_no_obstacle(desk):
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 4096:
+        pytest.skip("this machine allows too few descriptors")
+    # Some programs start others with a thousand files open, and select() knows no number above 1023.
+    script = (
+        f"import os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (4096, {hard}))\n"
+        "for number in range(3, 1200): os.dup2(0, number)\n"
+        f"os.execv({desk.ctl!r}, [{desk.ctl!r}, 'host', 'start'])"
+    )
+    done = limited([sys.executable, "-c", script], desk)
+    assert done.returncode == 0, done.stderr.decode()
+    desk.assert_next_works()
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "connections"),
+    [(-1, MAX_CONNECTIONS), (1 << 20, MAX_CONNECTIONS), (1024, MAX_CONNECTIONS), (256, 104), (64, MIN_CONNECTIONS)],
+)
+def test_connections_leave_descriptors_for_everything_else(descriptors, connections):
+    assert connections_within(descriptors) == connections
+
+
+def test_strangers_take_no_descriptor_that_a_host_with_few_of_them_needs(desk):
+    done = limited([desk.ctl, "host", "start"], desk, NOFILE=64)
+    assert done.returncode == 0, done.stderr.decode()
+    desk.session = done.stdout.decode().partition("=")[2].strip()
+    port = _port(desk)
+    with contextlib.ExitStack() as strangers:
+        for _ in range(100):
+            strangers.enter_context(socket.create_connection(("127.0.0.1", port)))
+        node = desk.call("terminal_open")
+        assert node["ok"], node
+        assert desk.call("terminal_read", nodeId=node["value"]["nodeId"])["ok"]
+    desk.assert_next_works()
+
+
+def _port(desk) -> int:
+    url = json.loads((desk.data / "agent-tools" / "endpoint.json").read_text())["url"]
+    return int(url.rsplit(":", 1)[1].partition("/")[0])
+
+
+def test_a_server_without_descriptors_pauses_instead_of_spinning_and_gives_a_strangers_to_whoever_waits(monkeypatch):
+    with Server(host=None) as server:
+        pauses = []
+        monkeypatch.setattr(time, "sleep", pauses.append)
+
+        def no_descriptor():
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        near, far = socket.socketpair()
+        with near, far:
+            assert server._admit(near)
+            monkeypatch.setattr(server.socket.__class__, "accept", lambda _self: no_descriptor(), raising=True)
+            server._handle_request_noblock()
+            assert pauses
+            assert far.recv(1) == b""  # it was ended
+
+
+def test_a_connection_that_gets_no_thread_keeps_no_place(monkeypatch):
+    with Server(host=None) as server:
+
+        def no_thread(_self) -> None:
+            raise RuntimeError("can't start new thread")
+
+        near, far = socket.socketpair()
+        with near, far:
+            with monkeypatch.context() as patched:
+                patched.setattr(threading.Thread, "start", no_thread)
+                server.process_request(near, ("127.0.0.1", 1))
+            assert server._connections == {}
+            assert far.recv(1) == b""
+
+
+def test_output_is_followed_as_soon_as_a_thread_is_to_be_had(tmp_path, monkeypatch):
+    class Quiet:
+        def run(self, *_words, **_options) -> str:
+            return ""
+
+    streams = Streams(str(tmp_path), Quiet())
+    before = set(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", lambda _self: (_ for _ in ()).throw(RuntimeError("no thread")))
+        with pytest.raises(Exception, match="cannot be followed: no thread"):
+            streams.get("n-1")
+    assert set(os.listdir("/proc/self/fd")) == before
+    assert os.listdir(tmp_path) == []
+    stream = streams.get("n-1")
+    with open(tmp_path / "n-1.out", "wb") as fifo:
+        fifo.write(b"hello")
+    until(lambda: stream.end == 5, "nothing was read")
+
+
+# --- disks --------------------------------------------------------------------------------
+
+
+def test_a_full_disk_stops_nothing_that_runs_and_everything_works_once_there_is_room(desk):
+    with small_disk(desk.data, 4 << 20):
+        assert desk.run()
+        kept = desk.call("terminal_open")["value"]["nodeId"]
+        filled = fill(desk.data)
+        refused = desk.call("terminal_open")
+        assert not refused["ok"]
+        assert "No space left on device" in refused["error"]
+        assert desk.call("terminal_submit", nodeId=kept, command="echo 6 times 7 is $((6 * 7))")["ok"]
+        until(
+            lambda: "is 42" in desk.call("terminal_read", nodeId=kept)["value"]["output"],
+            "the terminal does not go on",
+        )
+        assert desk.end() == 0
+        started = desk.ctl_run("host", "start")
+        assert started.returncode == 1
+        assert b"No space left on device" in started.stderr
+        filled.unlink()
+        assert not desk.temporary()
+        assert desk.run()
+        assert desk.sessions() == {kept}
+        assert desk.call("terminal_open")["ok"]
+        assert desk.end() == 0
+        desk.assert_next_works()
+
+
+@pytest.mark.parametrize("place", ["data", "project", "home"])
+def test_a_place_that_may_not_be_written_to_is_named(desk, tmp_path_factory, place):
+    become = need_nobody()
+    root = tmp_path_factory.mktemp("o")
+    folders = {name: root / name for name in ("data", "project", "home")}
+    for path in (root, *root.parents[:2], Path(desk.ctl).parent):
+        path.chmod(0o755)
+    for path in folders.values():
+        path.mkdir(mode=0o755)
+        os.chown(path, 65534, 65534)
+    closed = folders[place]
+    closed.chmod(0o555)
+    env = {**desk.marked.env, "HOME": str(folders["home"]), "TERMSPRAWL_DATA": str(folders["data"])}
+    if place == "home":
+        del env["TERMSPRAWL_DATA"]
+
+    def ctl(*words: str) -> subprocess.CompletedProcess:
+        return limited([*become, desk.ctl, *words], desk, env=env)
+
+    done = ctl("host", "start", "--project", str(folders["project"]))
+    if place == "project":  # only what is drawn on its canvas is written there
+        assert done.returncode == 0, done.stderr
+        session = done.stdout.decode().partition("=")[2].strip()
+        answer = ctl("call", "terminal_open", "--session", session, "--field", "error")
+        assert f"Cannot write {closed}" in answer.stderr.decode() + answer.stdout.decode()
+        assert ctl("host", "stop", "--kill-sessions").returncode == 0
+        assert os.listdir(folders["data"] / "agent-tools" / "launch") == []
+    else:
+        assert done.returncode == 1
+        assert b"Permission denied" in done.stderr
+        assert str(closed).encode() in done.stderr
+    assert os.listdir(closed) == []
+    desk.marked.assert_gone()
+
+
+# --- pipes --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full_pipe():
+    """The writing end of a pipe that is full and that nobody reads."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4096))
+    os.set_blocking(writer, True)
+    yield writer
+    os.close(reader)
+    os.close(writer)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_host_serves_and_ends_although_nobody_reads_what_it_says(desk, full_pipe, number):
+    argv = [desk.ctl, "host", "run"]
+    child = subprocess.Popen(
+        argv, env=desk.marked.env, cwd=desk.project, stdin=subprocess.DEVNULL, stdout=full_pipe, stderr=full_pipe
+    )
+    try:
+        sessions = desk.data / "agent-tools" / "sessions"
+        (desk.session,) = until(lambda: [str(path) for path in sessions.glob("cli-*.json")], "it is not ready")
+        until(lambda: desk.call("session_info")["ok"], "it does not answer")
+        child.send_signal(number)
+        assert child.wait(timeout=30) == 0
+    finally:
+        child.kill()
+        child.wait()
+    desk.assert_next_works()
+
+
+@pytest.mark.parametrize("words", [["host", "watch"], ["map", "--watch"], ["map", "--watch", "--json"]], ids=" ".join)
+@pytest.mark.parametrize("number", SIGNALS)
+def test_what_watches_ends_at_a_signal_although_nobody_reads_it(serving, full_pipe, words, number):
+    if "map" in words:
+        words = [*words, "--session", serving.session]
+    child = subprocess.Popen(
+        [serving.ctl, *words],
+        env=serving.marked.env,
+        cwd=serving.project,
+        stdin=subprocess.DEVNULL,
+        stdout=full_pipe,
+        stderr=full_pipe,
+    )
+    try:
+        # It has begun to work when it sleeps or waits for room.
+        until(lambda: b"termsprawlctl" in Path(f"/proc/{child.pid}/cmdline").read_bytes(), "it has not begun")
+        serving.call("terminal_open")
+        child.send_signal(number)
+        child.wait(timeout=30)
+    finally:
+        child.kill()
+        child.wait()
+    assert serving.end() == 0
+
+
+CLOSED = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-", "all": "<&- >&- 2>&-"}
+BROKEN = {"stdout": "| true", "full": "> /dev/full", "full-stderr": "2> /dev/full"}
+
+
+@pytest.mark.parametrize("wiring", [*CLOSED.values(), *BROKEN.values()])
+def test_commands_do_their_work_whatever_their_descriptors_lead_to(desk, wiring):
+    def shell(words: str, statuses: tuple[int, ...]) -> None:
+        argv = ["bash", "-c", f"set -o pipefail; {desk.ctl} {words} {wiring}"]
+        done = subprocess.run(argv, env=desk.marked.env, cwd=desk.project, capture_output=True, timeout=60, check=False)
+        assert done.returncode in statuses, (words, done.stderr)
+        assert b"Traceback" not in done.stderr
+
+    told = (1,) if wiring == "> /dev/full" else (0,)
+    shell("host start", told)
+    assert (desk.data / "agent-tools" / "endpoint.json").exists()
+    shell("host status", told)
+    shell("host log", told)
+    shell("host stop", (0,))
+    assert not (desk.data / "agent-tools" / "endpoint.json").exists()
+    desk.assert_next_works()
+
+
+# --- standing still, and dying around it --------------------------------------------------
+
+
+def test_a_host_that_stood_still_answers_as_if_nothing_had_been(serving):
+    os.kill(serving.process.pid, signal.SIGSTOP)
+    answers: list[dict] = []
+    asking = threading.Thread(target=lambda: answers.append(serving.call("terminal_open")))
+    asking.start()
+    assert serving.ctl_run("host", "status").returncode == 0
+    os.kill(serving.process.pid, signal.SIGCONT)
+    asking.join(60)
+    assert answers[0]["ok"]
+    assert serving.end() == 0
+    serving.assert_next_works()
+
+
+def test_a_host_stops_in_time_although_tmux_stands_still(serving):
+    for _ in range(3):
+        assert serving.call("terminal_open")["ok"]
+    until(lambda: len(list((serving.data / "run").glob("*.out"))) == 3, "their output is not followed")
+    pid = int(serving.tmux("display-message", "-p", "#{pid}"))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        stopped = serving.ctl_run("host", "stop")
+        assert stopped.returncode == 0, stopped.stderr
+        assert serving.end() == 0
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert serving.run()
+    assert len(serving.sessions()) == 3
+    assert serving.end() == 0
+    serving.assert_next_works()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_start_that_is_ended_leaves_a_host_that_works_or_none(desk, number):
+    for delay_s in (0.0, 0.05, 0.1, 0.2):  # where it is cut off differs; each place has to do
+        child = subprocess.Popen(
+            [desk.ctl, "host", "start"],
+            env=desk.marked.env,
+            cwd=desk.project,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(delay_s)
+        child.send_signal(number)
+        child.wait(timeout=30)
+    desk.assert_next_works()
+
+
+@pytest.mark.parametrize("name", ["endpoint.json", "server.lock"])
+def test_a_host_whose_file_was_replaced_ends_and_leaves_the_new_one_alone(serving, name):
+    path = serving.data / "agent-tools" / name
+    with serving_call(serving):
+        path.write_text('{"url": "http://127.0.0.1:1/call", "pid": 1, "instanceId": "another"}')
+        assert serving.process.wait(timeout=30) == 1
+    assert "another" in path.read_text()
+    serving.end()
+    path.unlink()
+    serving.assert_next_works()
+
+
+@contextlib.contextmanager
+def serving_call(host):
+    """A call that runs meanwhile and has to get an answer."""
+    node = host.call("terminal_open")["value"]["nodeId"]
+    answers: list[dict] = []
+    words = {"nodeId": node, "command": "sleep 60", "timeoutMs": 60_000}
+    asking = threading.Thread(target=lambda: answers.append(host.call("terminal_run", **words)))
+    asking.start()
+    yield
+    asking.join(60)
+    assert answers
+    assert "Internal error" not in answers[0].get("error", "")
+
+
+# --- the clock ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("off_s", [-10 * 365 * 86_400, -3600, 3600, 10 * 365 * 86_400])
+def test_a_clock_that_jumps_changes_nothing(serving, off_s):
+    first = serving.call("terminal_open")["value"]["nodeId"]
+    serving.set_clock(off_s)
+    second = serving.call("terminal_open")["value"]["nodeId"]
+    for node in (first, second):
+        ran = serving.call("terminal_run", nodeId=node, command="echo here", timeoutMs=20_000)
+        assert ran["value"]["output"] == "here", ran
+        waited = serving.call("terminal_wait", nodeId=node, idleMs=100, timeoutMs=20_000)
+        assert waited["value"]["reason"] == "idle", waited
+    assert {one["nodeId"] for one in serving.call("agent_status")["value"]["agents"]} == {first, second}
+    assert serving.ctl_run("host", "log").returncode == 0
+    assert serving.end() == 0
+    serving.assert_next_works()
+
+
+@pytest.mark.parametrize(("ago_s", "is_typing"), [(0, True), (1, True), (60, False), (-60, False), (-86_400, False)])
+def test_a_key_that_was_pressed_in_the_future_keeps_nobody_waiting(monkeypatch, ago_s, is_typing):
+    one = panes.Panes(tmux=None)
+    monkeypatch.setattr(one, "clients", lambda: {"/dev/pts/1": ("n-1", int(time.time()) - ago_s)})
+    with pytest.raises(panes.TypedByPerson) if is_typing else contextlib.nullcontext():
+        one.refuse_if_person_types("n-1")
+
+
+@pytest.mark.parametrize("age_s", [3600, -3600])
+def test_a_lock_without_an_endpoint_is_old_whichever_way_the_clock_was_set(tmp_path, age_s):
+    paths = DataPaths(str(tmp_path))
+    os.makedirs(paths.agent_tools)
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        Path(paths.server_lock).write_text(f'{{"pid": {stranger.pid}, "instanceId": "x"}}')
+        os.utime(paths.server_lock, (time.time() - age_s,) * 2)
+        lock.refuse_foreign_server(paths)
+        os.utime(paths.server_lock)
+        with pytest.raises(lock.Occupied):
+            lock.refuse_foreign_server(paths)
+    finally:
+        stranger.kill()
+        stranger.wait()
