@@ -18,6 +18,7 @@ from support.scripted_server import Trap
 from support.session_files import TOKEN, SessionFiles
 
 from termsprawlctl import jsontext
+from termsprawlctl.explain import checks, files
 from termsprawlctl.session import discovery, transport
 
 PART = TOKEN[:8]  # no part of the token may be quoted either
@@ -31,10 +32,10 @@ TOKEN_MARK, PORT_MARK = b"@TOKEN@", b"@PORT@"
 
 
 def files_in(root: Path, session: bytes, endpoint: bytes) -> SessionFiles:
-    files = SessionFiles(root)
-    files.session.write_bytes(session)
-    files.endpoint.write_bytes(endpoint)
-    return files
+    made = SessionFiles(root)
+    made.session.write_bytes(session)
+    made.endpoint.write_bytes(endpoint)
+    return made
 
 
 # --- what they may hold -------------------------------------------------------------------
@@ -77,22 +78,22 @@ endpoint_bytes = hostile.mostly(
 # --- what they mean, read a second time ---------------------------------------------------
 
 
-def token_in(data: bytes) -> str | None:
+def object_in(data: bytes) -> dict:
     try:
         value = strict(data)
     except ValueError:
-        return None
-    token = value.get("token") if isinstance(value, dict) else None
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def token_in(data: bytes) -> str | None:
+    token = object_in(data).get("token")
     visible = isinstance(token, str) and token and all("!" <= character <= "~" for character in token)
     return token if visible else None
 
 
 def place_in(data: bytes) -> tuple[int, str] | None:
-    try:
-        value = strict(data)
-    except ValueError:
-        return None
-    url = value.get("url") if isinstance(value, dict) else None
+    url = object_in(data).get("url")
     if not isinstance(url, str) or not url.startswith("http://127.0.0.1:"):
         return None
     port, slash, rest = url[len("http://127.0.0.1:") :].partition("/")
@@ -130,23 +131,36 @@ def reason_of(result: dict) -> str:
 
 @given(session_bytes, endpoint_bytes)
 def test_any_two_files_lead_to_the_app_or_to_a_reason(tmp_path, attempts, session, endpoint):
-    files = files_in(tmp_path, session, endpoint)
+    made = files_in(tmp_path, session, endpoint)
     token, place = token_in(session), place_in(endpoint)
     attempts.clear()
-    reason = reason_of(transport.call(str(files.session), "session_info"))
+    reason = reason_of(transport.call(str(made.session), "session_info"))
     if token is None or place is None:
         assert attempts == []
         if token is None:
-            assert f"session file {files.session}" in reason
+            assert f"session file {made.session}" in reason
         else:
-            assert reason == "Invalid local endpoint" or f"endpoint file {files.endpoint}" in reason
+            assert reason == "Invalid local endpoint" or f"endpoint file {made.endpoint}" in reason
         with pytest.raises(discovery.Unavailable):
-            discovery.locate(str(files.session))
+            discovery.locate(str(made.session))
     else:
         assert attempts == [("127.0.0.1", place[0])]
         assert reason.startswith(f"nothing listens on 127.0.0.1:{place[0]} ")
-        target = discovery.locate(str(files.session))
+        target = discovery.locate(str(made.session))
         assert (target.port, target.request_target, target.token) == (*place, token)
+
+
+@given(session_bytes, endpoint_bytes)
+def test_doctor_explains_any_two_files_and_quotes_no_token(tmp_path, session, endpoint):
+    made = files_in(tmp_path, session, endpoint)
+    found = files.check_session_file(str(made.session))
+    more, _, port = files.check_endpoint_file(str(made.endpoint))
+    place = place_in(endpoint)
+    assert port == (place[0] if place else None)
+    token = object_in(session).get("token")
+    assert any(check.status == checks.FAILED for check in found) is not (isinstance(token, str) and token != "")
+    for text in (checks.as_text(found + more, colour=False), jsontext.pretty(checks.as_json(found + more))):
+        assert not hostile.shows(PART, text)
 
 
 @given(hostile.any_text | hostile.any_text.map("/proc/self/{}".format) | st.just("x/" * 3000))
@@ -184,7 +198,7 @@ SPECIAL = [
 MAKERS = [sparse, padded_to_the_limit, a_socket, a_link_into_nothing]
 
 
-def made(kind, path: Path) -> None:
+def put(kind, path: Path) -> None:
     path.unlink(missing_ok=True)
     if callable(kind):
         kind(path)
@@ -194,13 +208,13 @@ def made(kind, path: Path) -> None:
 
 @pytest.mark.parametrize("which", ["session", "endpoint"])
 def test_whatever_a_path_leads_to_is_a_reason_and_no_wait(tmp_path, attempts, monkeypatch, which):
-    files = SessionFiles(tmp_path, 1)
+    spoilt = SessionFiles(tmp_path, 1)
     monkeypatch.chdir(tmp_path)
     descriptors = len(os.listdir("/dev/fd"))
     for kind in (*MAKERS, *SPECIAL):
-        made(kind, getattr(files, which))
-        reason = reason_of(transport.call(str(files.session), "session_info"))
-        assert f"{which} file {getattr(files, which)}" in reason, kind
+        put(kind, getattr(spoilt, which))
+        reason = reason_of(transport.call(str(spoilt.session), "session_info"))
+        assert f"{which} file {getattr(spoilt, which)}" in reason, kind
     assert attempts == []
     assert len(os.listdir("/dev/fd")) == descriptors
 
@@ -215,12 +229,12 @@ def filled(path: Path, port: int) -> bytes:
 def test_the_corpus_opens_nothing_and_shows_nothing_to_a_running_bridge(tmp_path, ctl, hermetic_env):
     # None of these files leads anywhere; the one bridge reads them anew for each call.
     with Trap() as trap:
-        files = SessionFiles(tmp_path, trap.port)
-        good = {which: getattr(files, which).read_bytes() for which in ("session", "endpoint")}
-        with McpServer([ctl, "mcp", "--session", str(files.session)], hermetic_env) as server:
+        pair = SessionFiles(tmp_path, trap.port)
+        good = {which: getattr(pair, which).read_bytes() for which in ("session", "endpoint")}
+        with McpServer([ctl, "mcp", "--session", str(pair.session)], hermetic_env) as server:
             for which in ("session", "endpoint"):
                 for path in corpus.entries(f"{which}_files"):
-                    getattr(files, which).write_bytes(filled(path, trap.port))
+                    getattr(pair, which).write_bytes(filled(path, trap.port))
                     answer = server.request("tools/call", {"name": "canvas_list"})["result"]
                     reason = reason_of(strict(answer["content"][0]["text"].encode()))
                     assert answer["isError"] is True
@@ -228,7 +242,7 @@ def test_the_corpus_opens_nothing_and_shows_nothing_to_a_running_bridge(tmp_path
                     refused = server.initialize()["error"]
                     assert refused["code"] == -32603
                     assert not hostile.shows(PART, refused["message"])
-                getattr(files, which).write_bytes(good[which])
+                getattr(pair, which).write_bytes(good[which])
             assert not hostile.shows(PART, server.log())
             assert "Traceback" not in server.log()
         assert trap.untouched()
