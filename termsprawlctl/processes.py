@@ -27,6 +27,25 @@ class Completed:
         self.stderr = stderr
 
 
+def find_program(name: str, path: str | None = None) -> str | None:
+    """The absolute path of an executable: `name` itself where it has a slash, else by `path` (default: PATH).
+
+    Only absolute folders on a PATH count. An empty one, "." and the like mean another
+    program in every folder, one of a project that somebody else made for example.
+    """
+    if os.sep in name:
+        folders = [""]
+    else:
+        folders = filter(
+            os.path.isabs, (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
+        )
+    for folder in folders:
+        candidate = os.path.abspath(os.path.join(folder, name))
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    return None
+
+
 def run(
     argv: list[str],
     *,
@@ -36,16 +55,27 @@ def run(
     cwd: str | None = None,
     with_its_own: bool = False,
 ) -> Completed:
-    """Run a child to its end; `stdin` is all that it can read.
+    """Run a child to its end; `stdin` is all that it can read. argv[0] is found by find_program().
 
     `with_its_own`: whatever ends this, nothing of the child's process group goes on.
     Raises CtlError when it cannot be started or takes longer than timeout_s (it is then
     killed).
     """
     pipe = subprocess.PIPE
+    program = argv[0]
+    if os.sep not in program:
+        program = find_program(program, (os.environ if environment is None else environment).get("PATH"))
+        if program is None:
+            raise CtlError(f"cannot run {argv[0]}: it is not installed, or not on PATH.")
     try:
         child = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=cwd, start_new_session=with_its_own
+            [program, *argv[1:]],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=environment,
+            cwd=cwd,
+            start_new_session=with_its_own,
         )
     except OSError as error:
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None

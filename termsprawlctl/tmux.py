@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 
 from .errors import CtlError
-from .processes import environment_without, run
+from .processes import environment_without, find_program, run
 
 OLDEST = (3, 2)  # the first with client_flags and new-session -e as used here
 # sun_path holds 108 bytes on Linux and 104 on macOS, a NUL included.
@@ -36,6 +35,13 @@ class Tmux:
 
     def __init__(self, binary: str, *socket_args: str) -> None:
         self.base = [binary, *socket_args]
+        self._is_apart = False
+
+    def apart(self) -> Tmux:
+        """The same server, asked so that a signal to our process group (Ctrl-C, a closed terminal) ends no command."""
+        other = Tmux(*self.base)
+        other._is_apart = True
+        return other
 
     def run(self, *arguments: str, stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """Run one tmux command and return its output.
@@ -74,7 +80,8 @@ class Tmux:
     def _run(self, words: list[str], stdin: bytes, timeout_s: float) -> str:
         # -u: without it the output to a client without a UTF-8 locale is mangled.
         argv = [self.base[0], "-u", *self.base[1:], *words]
-        done = run(argv, stdin=stdin, timeout_s=timeout_s, environment=server_environment())
+        environment = server_environment()
+        done = run(argv, stdin=stdin, timeout_s=timeout_s, environment=environment, with_its_own=self._is_apart)
         if done.status != 0:
             text = done.stderr.decode("utf-8", "replace").strip()
             raise TmuxError(text or f"tmux {words[0]} failed with status {done.status}")
@@ -105,7 +112,7 @@ def server_environment(base=None) -> dict[str, str]:
     return environment_without("TMUX", "TERMSPRAWL_", base=base)
 
 
-def find(which=shutil.which) -> str:
+def find(which=find_program) -> str:
     """The tmux binary. Raises CtlError when there is none, it does not work or it is older than 3.2."""
     binary = which("tmux")
     if not binary:

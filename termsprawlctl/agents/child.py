@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 
+from ..processes import find_program
 from .processtree import MARKER, Family
 from .supervise import DISMISSED, encode_order
 
@@ -21,11 +22,7 @@ HARD_LIMIT_S = 12.0
 
 def find_executable(name: str, path: str) -> str:
     """The absolute path of a program on a PATH; empty when it is not there."""
-    for folder in path.split(os.pathsep) if os.sep not in name else [""]:
-        candidate = os.path.abspath(os.path.join(folder or os.curdir, name))
-        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return candidate
-    return ""
+    return find_program(name, path) or ""
 
 
 class Child:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 
+from ..processes import find_program
 from .processtree import send_to_group
 from .wording import relative
 
@@ -188,9 +189,12 @@ def _git(root: str, *arguments: str, fine: tuple[int, ...] = (0,)) -> bytes | No
     """What git prints; None where it fails (its status is none of `fine`), takes too long or says too much."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment.update(ENVIRONMENT)
+    program = find_program(GIT[0])
+    if program is None:
+        return None
     try:
         process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
-            [*GIT, "-C", root, *arguments],
+            [program, *GIT[1:], "-C", root, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

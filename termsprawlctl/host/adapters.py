@@ -7,11 +7,10 @@ an older version, or another program of that name, may not know the options.
 from __future__ import annotations
 
 import json
-import shutil
 from collections import namedtuple
 
 from ..errors import CtlError
-from ..processes import said_by
+from ..processes import find_program, said_by
 
 PROBE_TIMEOUT_S = 3.0
 MAX_HELP_BYTES = 1 << 20  # of a program that never stops talking
@@ -34,7 +33,7 @@ def probe(executable: str) -> str:
     return said.decode("utf-8", "replace")
 
 
-def find(agent: str, custom: list[str] | None, which=shutil.which) -> list[str]:
+def find(agent: str, custom: list[str] | None, which=find_program) -> list[str]:
     """The argv that starts an agent, its executable as an absolute path.
 
     `custom` is the user's own command for the agent "custom". Raises CtlError.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -13,7 +12,7 @@ from collections import namedtuple
 
 from .. import jsontext
 from ..errors import CtlError
-from ..processes import kill_group, run
+from ..processes import find_program, kill_group, run
 from .dialects import Server
 
 HANDSHAKE_S = 30.0  # a start takes well under a second; a loaded machine gets time
@@ -48,7 +47,7 @@ def listed(argv: list[str], name: str, environment, cwd: str) -> str | None:
     "" when the list does not name it, None when the client is not installed or its list
     fails for reasons of its own.
     """
-    program = shutil.which(argv[0], path=environment.get("PATH"))
+    program = find_program(argv[0], environment.get("PATH"))
     if program is None:
         return None
     try:

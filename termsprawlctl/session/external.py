@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import time
 
 from .. import jsontext, tmux
 from ..errors import CtlError
 from ..files import read_small
+from ..processes import find_program
 from . import emulators, windows
 from .displays import usable
 from .node_terminal import NodeTerminal
@@ -136,8 +136,7 @@ def finder(environment):
         if name.endswith(".app"):
             bundles = [f"{folder}/{name}" for folder in (*_BUNDLE_FOLDERS, f"{home}/Applications")]
             return next(filter(os.path.isdir, bundles), None)
-        found = shutil.which(name, path=path)
-        return found and os.path.abspath(found)
+        return find_program(name, path)
 
     return find
 

@@ -1,0 +1,252 @@
+"""Rules for the whole package, read out of its syntax trees: what no module does, or only those named here, and why."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "termsprawlctl"
+TREES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+# What a rule is about: (module, what it does) -> why it may. A reason that nothing needs any more fails.
+ALLOWED = {
+    "evaluates": {
+        "session/loopback_http.py exec_module": "loads http.client of the standard library without TLS",
+        "agents/supervise.py import marshal": "its order comes over a socket pair from the process that started it",
+        "agents/supervise.py marshal.loads": "the same",
+    },
+    "starts": {
+        "processes.py subprocess.Popen": "the place for it",
+        "agents/child.py subprocess.Popen": "the supervisor of an agent, this same program",
+        "agents/supervise.py os.fork": "starts the agent's CLI, whose end it has to see",
+        "agents/supervise.py os.execv": "the same",
+        "agents/repository.py subprocess.Popen": "git, with a cap on what it says",
+        "agents/processtree.py subprocess.run": "/bin/ps, for a supervisor that imports nothing else",
+        "host/patterns.py subprocess.Popen": "a matcher that can be killed, this same Python",
+        "install/verify.py subprocess.Popen": "speaks with an MCP server over pipes",
+        "session/node_terminal.py os.execve": "attach becomes tmux",
+        "tui/control.py subprocess.Popen": "tmux in control mode, which speaks over pipes",
+        "__main__.py os.execv": "starts over isolated, as the file's own first lines do",
+    },
+    "writes": {
+        "files.py os.open": "the place for it: O_EXCL under a random name",
+        "files.py open": "a device or fifo that the user named for output",
+        "agents/capture.py os.open": "O_EXCL in a private directory, removed from it at once",
+        "agents/outputs.py os.open": "O_EXCL under a random name; pieces, so not write_atomically",
+        "session/launchers.py os.open": "O_EXCL under a random name; a program, so 0700",
+        "tui/place.py os.open": "O_EXCL in a directory just made, or O_NOFOLLOW on its own file to ask for its lock",
+        "host/audit.py os.open": "a log that grows, in a private directory",
+        "host/control.py os.open": "a log that grows, in the data directory",
+        "host/lock.py os.open": "a lock file must stay the same file",
+        "host/handover.py os.open": "the terminal's device of a pane",
+        "console.py os.open": "/dev/null",
+        "mcp/stdio.py os.open": "/dev/null, and a pipe that is open already",
+    },
+    "connects": {
+        "session/transport.py": "127.0.0.1 by number, see its HOST",
+        "session/peer.py": "the kernel's own table of sockets",
+        "session/displays.py": "the X11 or Wayland display that the user's variables name",
+        "tui/client.py": "a unix socket, checked by endpoint.py",
+        "tui/place.py": "a unix socket, made or checked here",
+        "tui/share.py": "the unix socket of place.py",
+        "host/server.py": "listens on 127.0.0.1 by number",
+        "agents/child.py": "a pair of sockets, to its own child",
+        "explain/connection.py": "127.0.0.1, see transport.HOST",
+        "deadline.py": "reads from the sockets of others",
+    },
+}
+
+
+def dotted(node: ast.AST) -> str:
+    """`os.open` of the expression os.open; the last name alone where what stands before is no name."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else ""
+        return f"{before}.{node.attr}" if before else node.attr
+    return ""
+
+
+@functools.cache
+def nodes(tree: ast.Module) -> list[ast.AST]:
+    return list(ast.walk(tree))
+
+
+@functools.cache
+def calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
+    return [(dotted(node.func), node) for node in nodes(tree) if isinstance(node, ast.Call)]
+
+
+def imported(tree: ast.Module) -> set[str]:
+    names = set()
+    for node in nodes(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module)
+    return names
+
+
+def check(rule: str, found: set[str]) -> None:
+    allowed = set(ALLOWED[rule])
+    assert found - allowed == set(), f"not allowed: {sorted(found - allowed)}"
+    assert allowed - found == set(), f"allowed for nothing: {sorted(allowed - found)}"
+
+
+EVALUATING = {"eval", "exec", "compile", "__import__", "exec_module", "run_path", "run_module", "input", "breakpoint"}
+DANGEROUS_MODULES = {
+    "pickle",
+    "marshal",
+    "shelve",
+    "dill",
+    "yaml",
+    "code",
+    "codeop",
+    "pdb",
+    "runpy",
+    "dbm",
+    "telnetlib",
+}
+
+
+def test_nothing_evaluates_text_as_code_or_as_objects():
+    found = set()
+    for module, tree in TREES.items():
+        for name, _ in calls(tree):
+            last = name.rpartition(".")[2]
+            if (
+                name in EVALUATING
+                or last in ("exec_module", "run_path")
+                or re.fullmatch(r"(pickle|marshal)\.loads?", name)
+            ):
+                found.add(f"{module} {name if name.startswith(('marshal', 'pickle')) else last}")
+        found |= {f"{module} import {name}" for name in imported(tree) & DANGEROUS_MODULES}
+    check("evaluates", {entry for entry in found if entry != "session/loopback_http.py __import__"})
+
+
+def test_nothing_goes_through_a_shell():
+    for module, tree in TREES.items():
+        for name, node in calls(tree):
+            assert name not in ("os.system", "os.popen", "commands.getoutput", "subprocess.getoutput"), module
+            assert name not in ("subprocess.getstatusoutput", "asyncio.create_subprocess_shell", "pty.spawn"), module
+            assert not any(word.arg == "shell" for word in node.keywords), f"{module}:{node.lineno}"
+
+
+STARTING = re.compile(
+    r"subprocess\.(Popen|run|call|check_call|check_output)|os\.(exec|spawn|posix_spawn|fork|startfile)\w*|pty\.fork"
+    r"|asyncio\.create_subprocess_exec|multiprocessing\..*"
+)
+
+
+def test_processes_are_started_in_one_place_or_for_a_reason():
+    check(
+        "starts",
+        {f"{module} {name}" for module, tree in TREES.items() for name, _ in calls(tree) if STARTING.fullmatch(name)},
+    )
+
+
+def opens_for_writing(name: str, node: ast.Call) -> bool:
+    if name == "os.open":
+        return bool(re.search("O_(WRONLY|RDWR|CREAT)", ast.dump(node)))
+    if name in ("open", "io.open"):
+        mode = node.args[1] if len(node.args) > 1 else next((w.value for w in node.keywords if w.arg == "mode"), None)
+        return mode is not None and not (isinstance(mode, ast.Constant) and not set(mode.value) & set("wax+"))
+    return name.rpartition(".")[2] in ("write_text", "write_bytes", "copyfile", "copy2", "copytree")
+
+
+def test_files_are_opened_for_writing_in_one_place_or_for_a_reason():
+    found = set()
+    for module, tree in TREES.items():
+        for name, node in calls(tree):
+            if opens_for_writing(name, node):
+                found.add(f"{module} {name}")
+        # Where the flags of an os.open are put together elsewhere in the module.
+        if any(name == "os.open" and not re.search("O_", ast.dump(node)) for name, node in calls(tree)):
+            found.add(f"{module} os.open")
+    check("writes", found)
+
+
+def test_a_new_file_is_made_under_a_name_that_nobody_can_take_first():
+    for module, tree in TREES.items():
+        for name, node in calls(tree):
+            assert name.rpartition(".")[2] not in ("mktemp", "tmpnam", "tempnam"), module
+            flags = ast.dump(node)
+            if name == "os.open" and "O_CREAT" in flags and module not in ("host/control.py", "host/lock.py"):
+                assert "O_EXCL" in flags, f"{module}:{node.lineno}"
+            if name == "os.open":
+                assert "O_TRUNC" not in flags, f"{module}:{node.lineno}"
+
+
+def test_sockets_are_used_for_this_machine_only():
+    users = {module for module, tree in TREES.items() if imported(tree) & {"socket", "socketserver"}}
+    helpers = {"session/bridge.py": "shuts a socket of transport.py"}
+    check("connects", users - set(helpers))
+    for module, tree in TREES.items():
+        network = {
+            "urllib.request",
+            "http.client",
+            "http.server",
+            "ssl",
+            "ftplib",
+            "smtplib",
+            "xmlrpc.client",
+            "asyncore",
+        }
+        assert not imported(tree) & network, module
+        for node in nodes(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                hosts = re.findall(r"https?://([^/:\s\"'{]+)", node.value)
+                allowed = {
+                    "127.0.0.1",
+                    "127\\.0\\.0\\.1",
+                    "www.w3.org",
+                }  # the last one names SVG, and is asked for nothing
+                assert set(hosts) <= allowed, f"{module}:{node.lineno} {hosts}"
+
+
+def test_tokens_are_compared_in_constant_time_and_made_by_the_system():
+    for module, tree in TREES.items():
+        assert "random" not in imported(tree), module
+        for node in nodes(tree):
+            if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Eq, ast.NotEq)) for op in node.ops):
+                names = {dotted(part).rpartition(".")[2] for part in (node.left, *node.comparators)}
+                assert not names & {"token", "_token"}, f"{module}:{node.lineno}"
+    for module in ("host/sessions.py", "tui/place.py"):
+        sizes = [node.args[0].value for name, node in calls(TREES[module]) if name == "secrets.token_hex"]
+        assert sizes == [32], module
+    for module in ("host/sessions.py", "tui/share.py"):
+        assert "hmac.compare_digest" in {name for name, _ in calls(TREES[module])}, module
+
+
+def test_a_message_never_quotes_a_token():
+    for module, tree in TREES.items():
+        for node in nodes(tree):
+            if isinstance(node, ast.FormattedValue) and dotted(node.value).rpartition(".")[2] in ("token", "_token"):
+                assert module == "session/transport.py", f"{module}:{node.lineno}"  # the Authorization header
+        for name, node in calls(tree):
+            if name in ("console.err", "console.out", "log", "log.log", "print", "say", "note"):
+                assert not re.search(r"id='token'|attr='_?token'", ast.dump(node)), f"{module}:{node.lineno}"
+
+
+def test_programs_are_found_in_one_place_only():
+    for module, tree in TREES.items():
+        names = {name for name, _ in calls(tree)} | {
+            dotted(node) for node in nodes(tree) if isinstance(node, ast.Attribute)
+        }
+        assert not names & {"shutil.which", "os.execvp", "os.execvpe", "os.execlp", "distutils.spawn"}, module
+
+
+def test_every_start_of_python_is_isolated():
+    launchers = re.findall(r"exec python3 -(\w+)", (ROOT / "build.py").read_text(encoding="utf-8"))
+    assert launchers
+    assert all(set("ISB") <= set(flags) for flags in launchers)
+    for module, tree in TREES.items():
+        for node in nodes(tree):
+            if isinstance(node, ast.List) and node.elts and dotted(node.elts[0]) == "sys.executable":
+                assert set("ISB") <= set(node.elts[1].value), f"{module}:{node.lineno}"
