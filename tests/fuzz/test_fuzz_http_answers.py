@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 
 import pytest
 from hypothesis import given
@@ -24,15 +25,19 @@ FAILURE = re.compile(
 )
 AMPLE_S = 60
 SHORT_S = 0.15
+EARLY_BYTES = 8 << 20  # more than the buffers of a connection hold
 
 
 class Server:
-    """Plays to each connection what `say()` was told last: pieces of bytes, then an end (close, reset, keep)."""
+    """Plays pieces of bytes to each connection, then an end: close, reset, keep.
+
+    Or "early": the pieces come while the client still sends, and nobody reads what it sends.
+    """
 
     def __init__(self, root) -> None:
         self._pieces: list[bytes] = []
         self._end = "close"
-        self.scripted = ScriptedServer(self._play)
+        self.scripted = ScriptedServer(self._play, receive_buffer=4096)
         self._files = SessionFiles(root, self.scripted.port)
 
     def result(self, pieces: list[bytes], end: str = "close") -> dict:
@@ -40,21 +45,28 @@ class Server:
         self._pieces, self._end = pieces, end
         connections, requests = self.scripted.connections, len(self.scripted.requests)
         deadline_s = SHORT_S if end == "keep" else AMPLE_S
-        result = transport.call(str(self._files.session), "canvas_list", {}, deadline_s=deadline_s)
+        args = {"text": "x" * EARLY_BYTES} if end == "early" else {}
+        result = transport.call(str(self._files.session), "canvas_list", args, deadline_s=deadline_s)
         assert self.scripted.connections == connections + 1
-        (request,) = self.scripted.requests[requests:]
-        assert request.headers["authorization"] == f"Bearer {TOKEN}"
+        tokens = [request.headers["authorization"] for request in self.scripted.requests[requests:]]
+        assert tokens == ([] if end == "early" else [f"Bearer {TOKEN}"])
         for text in (jsontext.pretty(result), jsontext.compact(result), repr(result)):
             assert not hostile.shows(TOKEN, jsontext.encode(text))
         assert result["ok"] is True or (result["ok"] is False and isinstance(result["error"], str))
         return result
 
     def _play(self, connection) -> None:
-        connection.read_request()
+        if self._end == "early":
+            connection.read_head()
+        else:
+            connection.read_request()
         for piece in self._pieces:
             connection.send(piece)
         if self._end == "reset":
             connection.reset()
+        elif self._end == "early":
+            connection.sock.shutdown(socket.SHUT_WR)
+            connection.wait_unread()
         elif self._end == "keep":
             connection.wait_for_hangup()
 
@@ -189,10 +201,13 @@ def broken_answers(draw) -> bytes:
     return b"\r\n".join([draw(heads), *fields, b"", chunk + body])
 
 
-@given(whole_answers().flatmap(lambda pair: st.tuples(hostile.cuts(pair[0]), st.just(pair[1]))))
-def test_a_whole_answer_is_taken_for_what_its_body_says(server, pair):
+ends = st.sampled_from(["close"] * 8 + ["early"])
+
+
+@given(whole_answers().flatmap(lambda pair: st.tuples(hostile.cuts(pair[0]), st.just(pair[1]))), ends)
+def test_a_whole_answer_is_taken_for_what_its_body_says(server, pair, end):
     pieces, body = pair
-    result, meant = server.result(pieces), expected(body)
+    result, meant = server.result(pieces, end), expected(body)
     if meant is None:
         assert is_failure(result)
     elif hostile.shows(MARK, body):
@@ -203,7 +218,7 @@ def test_a_whole_answer_is_taken_for_what_its_body_says(server, pair):
         assert result == meant
 
 
-@given(broken_answers() | hostile.binary, st.sampled_from(["close"] * 8 + ["reset"] * 2 + ["keep"]))
+@given(broken_answers() | hostile.binary, st.sampled_from(["close"] * 12 + ["reset", "reset", "early", "keep"]))
 def test_anything_else_becomes_one_result_of_the_contract(server, data, end):
     descriptors = len(os.listdir("/dev/fd"))
     result = server.result([data], end)
