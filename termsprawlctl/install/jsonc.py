@@ -10,6 +10,8 @@ import json
 import re
 from collections import namedtuple
 
+from ..jsontext import MAX_DIGITS
+
 # Which liberties a client's own parser takes.
 Syntax = namedtuple("Syntax", "comments trailing_commas")
 STRICT = Syntax(comments=False, trailing_commas=False)
@@ -21,7 +23,9 @@ MAX_DEPTH = 200
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+# A piece of what stands between quotes. Bounded: for each repeat of a group the machine of
+# regular expressions keeps a hundred bytes, and the text may be megabytes.
+_IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}')
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 _BOM = "\ufeff"
 
@@ -116,11 +120,28 @@ class _Scanner:
         elif first == "[":
             node.items, node.end = self._parts(position, "]", lambda at: self._item(at, depth))
         else:
-            match = (_STRING if first == '"' else _SCALAR).match(self._text, position)
-            if match is None:
+            end = self._string_end(position) if first == '"' else self._scalar_end(position)
+            if end is None:
                 raise self.fault(position, "a value was expected" if first else "unexpected end of the text")
-            node.text, node.end = match.group(), match.end()
+            node.text, node.end = self._text[position:end], end
         return node
+
+    def _string_end(self, position: int) -> int | None:
+        """The place behind the string that begins here; None where none does."""
+        if self._text[position : position + 1] != '"':
+            return None
+        position += 1
+        piece = _IN_STRING.match(self._text, position)
+        while piece is not None:
+            position = piece.end()
+            piece = _IN_STRING.match(self._text, position)
+        return position + 1 if self._text[position : position + 1] == '"' else None
+
+    def _scalar_end(self, position: int) -> int | None:
+        match = _SCALAR.match(self._text, position)
+        if match is not None and len(match.group()) > MAX_DIGITS:
+            raise self.fault(position, "a number is too long")
+        return None if match is None else match.end()
 
     def _parts(self, position: int, closing: str, read) -> tuple[list, int]:
         """(what stands between the brackets, the place behind the closing one)."""
@@ -142,15 +163,15 @@ class _Scanner:
         return node, *self._comma(node.end)
 
     def _member(self, position: int, depth: int):
-        key = _STRING.match(self._text, position)
-        if key is None:
+        end = self._string_end(position)
+        if end is None:
             raise self.fault(position, "a key in double quotes was expected")
-        colon = self.skip(key.end())
+        colon = self.skip(end)
         if self._text[colon : colon + 1] != ":":
             raise self.fault(colon, "a colon was expected")
         node = self.value(self.skip(colon + 1), depth + 1)
         comma, behind = self._comma(node.end)
-        return Member(json.loads(key.group()), position, node, comma), comma, behind
+        return Member(json.loads(self._text[position:end]), position, node, comma), comma, behind
 
     def _comma(self, end: int) -> tuple[int | None, int]:
         """(place of the comma after a part, or None; the next place to read)."""

@@ -18,17 +18,22 @@ Statement = namedtuple("Statement", "kind path value start end")
 Other = namedtuple("Other", "text")
 
 MAX_DEPTH = 100
+MAX_KEY_PARTS = 20  # of a dotted key, each of which is a level, too
 
 _BLANKS = re.compile(r"[ \t]*")
 _COMMENT = re.compile(r"#[^\x00-\x08\x0a-\x1f\x7f]*")
 _LINE_END = re.compile(r"\r?\n|\Z")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LITERAL = re.compile(r"'([^\x00-\x08\x0a-\x1f\x7f']*)'")
-_BASIC = re.compile(r'"((?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[^\n])*)"')
+# Runs of plain characters at once: a group that repeats costs memory for each repeat.
+_PLAIN = r'[^\x00-\x08\x0a-\x1f\x7f"\\]*'
+_BASIC = re.compile(rf'"({_PLAIN}(?:\\[^\n]{_PLAIN})*)"')
 # Up to two quotes may stand before the three that close.
-_LONG_LITERAL = re.compile(r"'''(?:\r?\n)?((?:[^\x00-\x08\x0b-\x1f\x7f']|\r\n|'(?!''))*'{0,2})'''")
+_IN_LITERAL = r"[^\x00-\x08\x0b-\x1f\x7f']*"
+_LONG_LITERAL = re.compile(rf"'''(?:\r?\n)?({_IN_LITERAL}(?:(?:\r\n|'(?!'')){_IN_LITERAL})*'{{0,2}})'''")
+_IN_BASIC = r'[^\x00-\x08\x0b-\x1f\x7f"\\]*'
 _LONG_BASIC = re.compile(
-    r'"""(?:\r?\n)?((?:[^\x00-\x08\x0b-\x1f\x7f"\\]|\r\n|\\(?:.|\r?\n)|"(?!""))*"{0,2})"""', re.DOTALL
+    rf'"""(?:\r?\n)?({_IN_BASIC}(?:(?:\r\n|\\(?:.|\r?\n)|"(?!"")){_IN_BASIC})*"{{0,2}})"""', re.DOTALL
 )
 _ESCAPE = re.compile(r'\\(?:([btnfr"\\])|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ \t]*\r?\n[ \t\r\n]*))')
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
@@ -101,7 +106,7 @@ class _Scanner:
         path, position = self._key(start)
         if self._text[position : position + 1] != "=":
             raise self._fault(position, "an = was expected")
-        value, end = self._value(self._blanks(position + 1), depth)
+        value, end = self._value(self._blanks(position + 1), depth + len(path) - 1)
         return path, value, end
 
     def _key(self, position: int) -> tuple[tuple[str, ...], int]:
@@ -115,6 +120,8 @@ class _Scanner:
                 raise self._fault(position, "a key was expected")
             word = match.group() if pattern is _BARE_KEY else match.group(1)
             parts.append(self._unescaped(word, position) if first == '"' else word)
+            if len(parts) > MAX_KEY_PARTS:
+                raise self._fault(position, "nested too deep")
             position = self._blanks(match.end())
             if self._text[position : position + 1] != ".":
                 return tuple(parts), position
