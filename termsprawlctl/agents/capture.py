@@ -16,7 +16,7 @@ from .stream import Lines, expanded
 from .wording import one_line, plain
 
 READ_BYTES = 256 << 10
-MAX_READS = 32  # pieces in one look, so that a flood does not delay a cancellation
+MAX_READS = 8  # pieces in one look: 2 MB of short events take most of a second, which a cancellation waits
 TAIL_BYTES = 8192
 FULL_BYTES = 64 << 10  # less than this is left on a full disk: programs write larger pieces
 LOGGED_BYTES = 64 << 10  # of a CLI's stderr that is passed on, for each run
@@ -49,7 +49,7 @@ class Capture:
         self.files = tuple(opened)
 
     def read_output(self, reader, *, structured: bool) -> bool:
-        """Give what was printed since to the reader, at most some MB; whether there was any."""
+        """Give what was printed since to the reader, at most 2 MB; whether there was any."""
         for number in range(MAX_READS):
             data = os.pread(self.files[1], READ_BYTES, self._read)
             if not data:
@@ -62,10 +62,8 @@ class Capture:
                 reader.feed_raw(data)
         return True
 
-    def read_rest(self, reader, *, structured: bool) -> None:
-        """Give all that is left to the reader: the CLI has ended."""
-        while self.read_output(reader, structured=structured):
-            pass
+    def end_output(self, reader) -> None:
+        """Give a last line without an end to the reader: the CLI has ended, and all else is read."""
         last = self._lines.end()
         if last:
             reader.feed(last)

@@ -46,6 +46,7 @@ SILENT_S = 120.0
 # What a CLI prints is kept on the disk until its run ends. Hours of an agent's work are some
 # 100 MB; more than this is a program that has got into a loop.
 MAX_PRINTED_BYTES = 1 << 30
+REST_S = 1.0  # how long the rest of the output is read in any case; a cancellation has to wait that long
 MAX_ASKED_BYTES = 16 << 20  # the longest list of models has some 100 kB
 
 
@@ -228,8 +229,24 @@ class Run:
             elif stop and now > hard_limit:
                 child.kill()
         if stop != STOP_FLOOD:
-            self._capture.read_rest(self._reader, structured=self._request.structured)
+            stop = self._read_rest(cancelled, clocks, report, stop)
         self._capture.read_errors(self._hear_error, final=True)
+        return stop
+
+    def _read_rest(self, cancelled, clocks: Clocks, report: Heartbeat, stop: str) -> str:
+        """Read what an ended CLI had printed faster than it could be read; returns why the run was stopped."""
+        begun = time.monotonic()
+        while self._capture.read_output(self._reader, structured=self._request.structured):
+            for label in self._reader.activity.take_labels():
+                report(label)
+            report.beat()
+            now = time.monotonic()
+            if now - begun > REST_S:
+                reason = self._reason(cancelled, clocks, now)
+                stop = stop or (reason if reason in (STOP_CANCELLED, STOP_TIMEOUT) else "")
+                if stop:
+                    break
+        self._capture.end_output(self._reader)
         return stop
 
     def _read(self, clocks: Clocks, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.scripted_agent import structured, text
+from support.scripted_agent import structured, text, until
 
 SIZE = 900_000
 CLAUDE = """
@@ -68,3 +68,20 @@ end(f"\\u2026[{mark} 7]\\u2026 \\u2026[{mark} 99999999999999999999]\\u2026 answe
 """)
     with box.server("--result-bytes", "2000") as server:
         assert structured(server.answer_to(server.call("run", prompt="p")))["answer"].endswith(" answered")
+
+
+def test_a_run_whose_cli_has_printed_more_than_can_soon_be_read_can_be_cancelled(box):
+    box.script("""
+sys.stdin.read()
+begin()
+for _ in range(40):
+    sys.stdout.write('{"type":"turn.started"}\\n' * 40_000)
+end("done")
+record("printed", True)
+""")
+    with box.server() as server:
+        started = structured(server.answer_to(server.call("run", prompt="p", background=True)))
+        until((box.home / "printed").exists, "the CLI has printed all")
+        server.answer_to(server.call("run_cancel", runId=started["runId"]))
+        ended = structured(server.answer_to(server.call("run_result", runId=started["runId"])))
+        assert (ended["status"], ended["error"]["code"]) == ("cancelled", "cancelled")
