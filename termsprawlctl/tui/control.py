@@ -19,6 +19,18 @@ READ_BYTES = 65536
 END_WAIT_S = 0.5
 
 
+class Refused:
+    """The answer of a command that failed: false, with tmux's own words."""
+
+    __slots__ = ("words",)
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def __bool__(self) -> bool:
+        return False
+
+
 class Control:
     """One control client, attached to `session` (None: whichever tmux finds best).
 
@@ -77,7 +89,7 @@ class Control:
     def ask(self, commands: list[str], done) -> None:
         """Send command lines in one go; done(answers) gets one per command once all are there.
 
-        An answer is its list of lines, or None where the command failed. done(None) says
+        An answer is its list of lines, or Refused where the command failed. done(None) says
         that the client was lost first; after close() nothing is called any more.
         """
         if self.closed:
@@ -135,7 +147,7 @@ class Control:
             if line.startswith(("%end ", "%error ")):
                 block, self._block = self._block, None
                 if self._block_is_ours and self._asked:
-                    self._answer(block if line.startswith("%end ") else None)
+                    self._answer(block if line.startswith("%end ") else Refused("\n".join(block)))
             else:
                 self._block.append(line)
         elif line.startswith("%begin "):
@@ -144,7 +156,7 @@ class Control:
         elif line.startswith("%"):
             self._on_event(line[1:].split(" "))
 
-    def _answer(self, answer: list[str] | None) -> None:
+    def _answer(self, answer: list[str] | Refused) -> None:
         wanted, answers, done = self._asked[0]
         answers.append(answer)
         if len(answers) == wanted:

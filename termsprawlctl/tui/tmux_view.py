@@ -11,7 +11,7 @@ import time
 
 from ..tmux import Tmux, version
 from . import clients
-from .control import Control, quoted
+from .control import Control, Refused, quoted
 from .controller import NOTHING, Controller, Observed
 
 # A tmux that takes longer is stuck: the view then counts as disconnected.
@@ -36,6 +36,10 @@ _CHANGES = frozenset(
 )
 # The first tmux whose command-prompt takes a prompt type; before, the question would open one.
 _PROMPT_TYPES = (3, 3)
+# From here on the question for menus may not tell popups (it does not in tmux 3.8), and
+# list-clients may leave out a client that is suspended. A menu cannot be told from 3.8 on,
+# where it belongs to the window: then there is only the pause after the key that opened it.
+_APART = (3, 6)
 
 
 class TmuxView:
@@ -63,7 +67,7 @@ class TmuxView:
         self._observed = NOTHING
         self._activity: int | None = None
         self._observing = self._observe_again = False
-        self._tells_prompts = False
+        self._version = (0, 0)
         self._overlaid = False  # by a prompt, a menu or a popup
         self._sessions: dict[str, tuple[str, str]] = {}
         self._pane: str | None = None
@@ -119,10 +123,10 @@ class TmuxView:
         self._control.ask([command], lambda answers: self._moved(answers, done))
 
     def _moved(self, answers: list | None, done) -> None:
-        agreed = answers is not None and answers[0] is not None
+        agreed = answers is not None and not isinstance(answers[0], Refused)
         self._ask([], lambda _answers: done(agreed))
 
-    def _exists(self, session_id: str, lines: list[str] | None) -> bool:
+    def _exists(self, session_id: str, lines: list[str] | Refused | None) -> bool:
         self._sessions = clients.parse_sessions(lines or [])
         return session_id in self._sessions
 
@@ -132,8 +136,8 @@ class TmuxView:
         self._control_answered = False
         self._control = Control(self._tmux, session, self._event, self._lost)
 
-    def _started(self, answer: list[str] | None, ready) -> None:
-        self._tells_prompts = bool(answer) and version(answer[0]) >= _PROMPT_TYPES
+    def _started(self, answer: list[str] | Refused | None, ready) -> None:
+        self._version = version(answer[0]) if answer else (0, 0)
         ready()
 
     def _lost(self) -> None:
@@ -205,11 +209,15 @@ class TmuxView:
         if self._ended:
             return
         name = quoted(self._key.name)
-        # The last two are refused for what is wrong with them and change nothing. But where
-        # a menu or popup (a prompt) is open, tmux is done with them before it looks that close.
+        # All but the first are refused for what is wrong with them and change nothing. But
+        # where a menu or popup (a prompt) is open, tmux is done with them before it looks that
+        # close, or, where it would change the popup, finds another fault with them.
         questions = [f"list-clients -F {quoted(clients.CLIENT_FORMAT)}", f"display-menu -c {name} x"]
-        if self._tells_prompts:
+        if self._version >= _PROMPT_TYPES:
             questions.append(f"command-prompt -t {name} -T x")
+        if self._version >= _APART:
+            questions.append(f"display-popup -c {name} -h x -b x x")
+            questions.append(f"display-message -p -c {name} {quoted(clients.CLIENT_FORMAT)}")
 
         def answered(answers) -> None:
             if answers is None:
@@ -221,16 +229,20 @@ class TmuxView:
 
         self._control.ask([*commands, *questions], answered)
 
-    def _look(self, rows, *open_ones) -> None:
+    def _look(self, rows, menu, prompt=None, popup=None, alone=()) -> None:
         self._control_answered = True
         found = [client for client in clients.parse_clients(rows or []) if client.key == self._key]
+        if not found and any(client.key == self._key for client in clients.parse_clients(alone or [])):
+            self._observed = self._observed._replace(ready=False)
+            self._controller.observe(self._observed)
+            return
         if not found or found[0].server != self._server:
             self._end("the client has been detached")
             return
         client = found[0]
         self._shown = (client.session, client.window, client.pane)
         self._note_activity(client.activity)
-        self._note_overlay(any(answer is not None for answer in open_ones))
+        self._note_overlay(any(map(_is_open, (menu, prompt, popup))))
         self._observed = Observed(
             workspace=(*self._shown, self._moves),
             session_id=clients.public_id(client.server, client.session) if client.session else None,
@@ -266,3 +278,8 @@ class TmuxView:
         if not self._ended:
             self.close()
             self._on_end(reason)
+
+
+def _is_open(answer: list[str] | Refused | None) -> bool:
+    """Whether the answer to one of the questions means that what it is about is open."""
+    return "border-lines" in answer.words if isinstance(answer, Refused) else answer is not None

@@ -97,12 +97,16 @@ class UserTmux:
         self.env = {"PATH": path, "HOME": str(folder), "TERM": "xterm-256color", "TMPDIR": str(folder)}
         self.env.update({"SHELL": "/bin/sh", "PS1": "$ ", "LANG": "C.UTF-8"})
         self._binary = shutil.which("tmux", path=path)
+        # No login shell: that would set a PATH of its own, on which tmux may be another one than the server is. From
+        # tmux 3.8 on the mouse is on unless one turns it off.
+        self._configuration = folder / "user.conf"
+        self._configuration.write_text('set -g default-command "exec /bin/sh"\nset -g mouse off\n')
         self._terminals: list[Terminal] = []
         self.first: Terminal | None = None
 
     def run(self, *command: str, check: bool = True) -> str:
         done = subprocess.run(
-            [self._binary, "-S", self.socket, "-f", "/dev/null", *command],
+            [self._binary, "-S", self.socket, "-f", str(self._configuration), *command],
             env=self.env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -155,17 +159,16 @@ class Prepared:
     Attaching counts as an input of the user: a client that was attached a while ago is quiet already.
     """
 
-    AHEAD = 4
-
-    def __init__(self, make_folder, path: str) -> None:
+    def __init__(self, make_folder, path: str, *, ahead: int = 4) -> None:
         self._make_folder = make_folder
+        self._ahead = ahead
         self._path = path
         self._ready: deque[UserTmux] = deque()
         self._made: list[UserTmux] = []
 
     def take(self) -> UserTmux:
         """A server of one's own, with its client in `first`."""
-        while len(self._ready) < self.AHEAD:
+        while len(self._ready) < self._ahead:
             self._ready.append(self._make())
         return self._ready.popleft()
 
