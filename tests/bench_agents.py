@@ -1,6 +1,6 @@
 """A run of a coding agent through us against the bare CLI: time added, memory, and how fast all of it is gone.
 
-rows() gives table rows; both sides run in turn on the same machine, so the ratios mean something.
+Both sides run in turn on the same machine, so the ratios mean something.
 """
 
 from __future__ import annotations
@@ -16,62 +16,65 @@ from pathlib import Path
 
 import pytest
 from support.fake_provider import FakeProvider
+from support.figures import Row, compared
 from support.real_agents import FLAGS, RealBox
 from support.scripted_agent import Box, structured, until
 
-ROOT = Path(__file__).resolve().parent.parent
 BASE = {"PATH": os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ.get("PATH", os.defpath)])}
 WORK = {"turns": [{"calls": [{"do": "run", "command": "echo hi"}]}, {"text": "Done."}]}
 SLOW = "python3 -c 'import time; time.sleep(600)' & setsid python3 -c 'import time; time.sleep(600)'; echo never"
-OUTPUT_MB = 100
-# Ordinary events, one line of 20 MB, and output in the middle of an event: 100 MB in all.
-FLOOD = f"""\
+OUTPUT_MB, SHORT_OUTPUT_MB = 100, 30
+LINE_MB = 20
+
+
+def flood(printed_mb: int) -> str:
+    """A script of so much output: ordinary events, and one line of 20 MB."""
+    return f"""\
 begin()
-for number in range(400):
+for number in range({(printed_mb - LINE_MB) * 5}):
     item("command_execution", id=str(number), command="cat", aggregated_output="x" * 200_000, exit_code=0)
-message("y" * 20_000_000)
+message("y" * {LINE_MB}_000_000)
 end("Done.")
-assert {OUTPUT_MB} == 400 * 200_000 // 1_000_000 + 20
 """
 
 
-def rows(program: str | None = None, runs: int = 7) -> list[tuple[str, str, str, str]]:
-    """(what, ours, the bare CLI's, ratio) as text."""
-    program = program or str(ROOT / "dist" / "termsprawlctl")
-    found = [*_real(program, runs)]
+def rows(program: str, runs: int, *, short: bool = False) -> list[Row]:
+    """Time added to a run, memory, and how long the end of a run takes."""
+    found = _real(program, runs)
     with tempfile.TemporaryDirectory() as folder:
-        found.append(_memory(Box(program, Path(folder), BASE)))
+        found.append(_memory(Box(program, Path(folder), BASE), SHORT_OUTPUT_MB if short else OUTPUT_MB))
     with tempfile.TemporaryDirectory() as folder:
         found.append(_ending(Box(program, Path(folder), BASE), runs))
     return found
 
 
-def _real(program: str, runs: int) -> list[tuple[str, str, str, str]]:
-    names = ("codex, one run: mcp agent", "codex, one run: agent run", "codex in a command: SIGTERM to nothing left")
+def _real(program: str, runs: int) -> list[Row]:
+    names = (
+        "a codex run through mcp agent",
+        "a codex run through agent run",
+        "codex in a command: SIGTERM to nothing left",
+    )
+    keys = ("run mcp/bare", "run shell/bare", "run end")
     with tempfile.TemporaryDirectory() as folder, FakeProvider(WORK) as provider:
         try:
             box = RealBox(program, Path(folder), BASE, "codex", provider.url)
         except pytest.skip.Exception as reason:
-            return [(name, "-", str(reason), "-") for name in names]
+            return [Row(key, name, None, None, "", "ms", str(reason)) for key, name in zip(keys, names)]
         ours, shell, bare = _time_codex(box, runs)
     ended = []
-    for _ in range(max(1, runs // 2)):
+    for _ in range(max(1, runs // 3)):
         with tempfile.TemporaryDirectory() as folder, FakeProvider(_hang()) as provider:
             ended.append(_time_end(RealBox(program, Path(folder), BASE, "codex", provider.url)))
+    beside = {"the bare CLI": ("bare", bare)}
     return [
-        _row(names[0], ours, bare),
-        _row(names[1], shell, bare),
-        (names[2], f"{statistics.median(ended) * 1000:.0f} ms", "-", "-"),
+        *compared("run mcp", names[0], ours, beside, "ms", 1000),
+        *compared("run shell", names[1], shell, beside, "ms", 1000),
+        Row("run end", names[2], statistics.median(ended) * 1000, None, "", "ms"),
     ]
 
 
 def _hang() -> dict:
     return {"turns": [{"calls": [{"do": "run", "command": SLOW}]}]}
-
-
-def _row(name: str, ours: list[float], bare: list[float]) -> tuple[str, str, str, str]:
-    one, other = statistics.median(ours), statistics.median(bare)
-    return (name, f"{one * 1000:.0f} ms", f"{other * 1000:.0f} ms", f"{one / other:.3f}")
 
 
 def _time_codex(box: RealBox, runs: int) -> tuple[list[float], list[float], list[float]]:
@@ -115,22 +118,17 @@ def _time_end(box: Box) -> float:
         return time.perf_counter() - begun
 
 
-def _memory(box: Box) -> tuple[str, str, str, str]:
+def _memory(box: Box, printed_mb: int) -> Row:
     box.script("begin()\nend('Done.')\n")
     with box.server() as server:
         assert structured(server.answer_to(server.call("run", prompt="go")))["status"] == "completed"
         small = _peak_mib(server.process.pid)
-    box.script(FLOOD)
+    box.script(flood(printed_mb))
     with box.server() as server:
         assert structured(server.answer_to(server.call("run", prompt="go")))["answer"] == "Done."
         large = _peak_mib(server.process.pid)
-    ratio = f"{large / small:.2f}"
-    return (
-        f"memory of the server, {OUTPUT_MB} MB of output (beside: a small run)",
-        f"{large:.1f} MiB",
-        f"{small:.1f} MiB",
-        ratio,
-    )
+    what = f"memory of mcp agent while its agent prints {printed_mb} MB"
+    return Row("flood/small", what, large, small, "a small run", "MiB")
 
 
 def _peak_mib(pid: int) -> float:
@@ -140,20 +138,11 @@ def _peak_mib(pid: int) -> float:
     raise AssertionError("no VmHWM")
 
 
-def _ending(box: Box, runs: int) -> tuple[str, str, str, str]:
+def _ending(box: Box, runs: int) -> Row:
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
     escaped = f"background({code!r}, start_new_session=True)\n"
     ignoring = "for number in (1, 2, 15): signal.signal(number, signal.SIG_IGN)\n"
     box.script(f"begin()\n{escaped * 3}{ignoring}time.sleep(600)\n")
     times = [_time_end(box) for _ in range(max(1, runs // 3))]
-    return (
-        "a CLI and commands that ignore signals: SIGTERM to nothing left",
-        f"{statistics.median(times) * 1000:.0f} ms",
-        "-",
-        "-",
-    )
-
-
-if __name__ == "__main__":
-    for row in rows(*sys.argv[1:2]):
-        print(" | ".join(row))
+    what = "a CLI and commands that ignore signals: SIGTERM to nothing left"
+    return Row("stubborn end", what, statistics.median(times) * 1000, None, "", "ms")
