@@ -45,7 +45,11 @@ def call(path: str, request, context: Context | None = None, clock=time.monotoni
 def _exchange(target: endpoint.Endpoint, frame: bytes, request, context: Context, deadline: Deadline) -> dict:
     if context.cancelled.is_set():
         return wire.rejected(wire.CANCELLED)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+    try:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError:  # no descriptor is free
+        return wire.rejected(wire.TARGET_UNAVAILABLE)
+    with sock:
         context.on_cancel(lambda: _shut(sock))
         try:
             return _talk(sock, target.socket_path, frame, request, context, deadline)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import corpus, hostile
+from support.chosen import plain_path
 from support.tui_endpoint import SELECT
 from support.tui_loop import PlayedShare
-from support.tui_share import ask, dial, select_request
-from support.tui_tmux import eventually
+from support.tui_share import RunningShare, ask, dial, select_request
+from support.tui_tmux import UserTmux, eventually
 
 from termsprawlctl.tui import wire
 
@@ -234,3 +237,49 @@ def test_a_frame_of_nothing_but_openings_is_refused(share, text):
         data = (text * size)[:size].encode() + b"\n"
         assert attempt(share, [data], "read") == wire.rejected(wire.INVALID_REQUEST)
     check_served(share)
+
+
+def test_a_flood_on_the_built_file_leaves_memory_descriptors_and_the_user_as_they_were(ctl, tmp_path_factory):
+    tmux = UserTmux(tmp_path_factory.mktemp("f"), plain_path())
+    try:
+        tmux.new_session("one")
+        tmux.first = tmux.attach("one")
+        share = RunningShare([ctl, "tui", "share", "--socket-path", tmux.socket], tmux.env)
+        flood(share)
+        assert tmux.session_of(tmux.first) == "one"
+        assert share.stop() == 0  # and no token, no traceback in what it printed
+    finally:
+        tmux.close()
+
+
+def flood(share: RunningShare) -> None:
+    share.quiet_context()
+    folder = f"/proc/{share.process.pid}"
+    before, kib = len(os.listdir(f"{folder}/fd")), memory_kib(folder)
+    members = json.loads(Path(share.path).read_text())
+    own = {TOKEN: members["token"], INSTANCE: members["instanceId"], GENERATION: members["generation"]}
+    for path in corpus.entries("tui_requests"):
+        data = path.read_bytes()
+        for name, value in own.items():
+            data = data.replace(name.encode(), value.encode())
+        socks = [dial(share.path) for _ in range(20)]
+        for number, sock in enumerate(socks):
+            send(sock, data[: len(data) - number * number])
+            leave(sock, "half" if number == 0 else "reset" if number % 2 else "close")
+        eventually(lambda: is_served(share), "the next client is served")
+    eventually(lambda: len(os.listdir(f"{folder}/fd")) <= before, "all descriptors are given back")
+    assert memory_kib(folder) < kib + 8 * 1024
+
+
+def is_served(share: RunningShare) -> bool:
+    """Whether a client is, and not turned away because all places are still taken."""
+    try:
+        return share.context()["route"] == "session"
+    except (ConnectionError, AssertionError):
+        return False
+
+
+def memory_kib(folder: str) -> int:
+    """The most memory that a process has had."""
+    lines = Path(f"{folder}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

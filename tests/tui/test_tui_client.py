@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import threading
 
 import pytest
@@ -206,3 +207,19 @@ def test_the_identity_sent_is_the_callers_and_not_invented(fake):
     fake.serve(line(APPLIED))
     client.call(fake.path, PICK)
     assert json.loads(fake.requests[0])["request"]["generation"] == GENERATION
+
+
+def test_without_a_free_descriptor_the_target_is_unavailable(fake, monkeypatch):
+    usual, limit = client.endpoint.load, resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def load_and_then_run_out(path):
+        target = usual(path)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limit[1]))
+        return target
+
+    monkeypatch.setattr(client.endpoint, "load", load_and_then_run_out)
+    try:
+        answer = client.call(fake.path, GET)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    assert code(answer) == "target_unavailable"
