@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support import corpus, hostile
+from support.quick_folder import quick_folder
 
 from termsprawlctl.errors import CtlError
 from termsprawlctl.install.clients import CLIENTS, USER, Place
@@ -76,9 +75,8 @@ files = (
 
 @pytest.fixture(scope="module")
 def folder():
-    root = Path(tempfile.mkdtemp(prefix="client-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
-    yield root
-    shutil.rmtree(root)
+    with quick_folder("client") as root:
+        yield root
 
 
 def plan(client: str, path: Path, *, removing: bool = False) -> Plan:

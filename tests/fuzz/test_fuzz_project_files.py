@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support import corpus, hostile
+from support.quick_folder import quick_folder
 
 from termsprawlctl import jsontext
 from termsprawlctl.canvasmap import model, svg, text
@@ -67,9 +68,10 @@ EDITS = {
 
 
 @pytest.fixture
-def file(tmp_path) -> Path:
-    (tmp_path / ".termsprawl").mkdir()
-    return tmp_path / ".termsprawl" / "project.json"
+def file():
+    with quick_folder("project") as folder:
+        (folder / ".termsprawl").mkdir()
+        yield folder / ".termsprawl" / "project.json"
 
 
 def check_change(file: Path, data: bytes, kind: str, some: list[str], x: float, y: float) -> None:
@@ -131,9 +133,7 @@ kinds = st.sampled_from(sorted(EDITS))
 
 
 @given(files, kinds, kinds, st.lists(ids, min_size=1, max_size=4), coordinates, coordinates)
-def test_any_file_is_changed_as_asked_or_kept(tmp_path_factory, data, kind, next_kind, some, x, y):
-    file = tmp_path_factory.getbasetemp() / "any-file" / ".termsprawl" / "project.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
+def test_any_file_is_changed_as_asked_or_kept(file, data, kind, next_kind, some, x, y):
     check_change(file, data, kind, some, x, y)
     # Once more, on what was written.
     check_change(file, file.read_bytes().replace(b'"new"', b'"old"'), next_kind, some, y, x)

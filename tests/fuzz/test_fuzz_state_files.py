@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import types
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import corpus, hostile
+from support.quick_folder import quick_folder
 from support.running_host import RunningHost
 
 from termsprawlctl.errors import CtlError
@@ -92,10 +92,8 @@ events = st.lists(
 @pytest.fixture(scope="module")
 def empty():
     """An own directory of short paths, emptied for every example."""
-    # Where there is memory to write to, no disk has to sync every one of so many files.
-    root = Path(tempfile.mkdtemp(prefix="state-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
-    yield root
-    shutil.rmtree(root)
+    with quick_folder("state") as root:
+        yield root
 
 
 def fresh(root: Path) -> DataPaths:
@@ -337,7 +335,7 @@ def test_a_host_starts_on_files_that_once_stopped_it(ctl, hermetic_env, tmp_path
     start_on(ctl, hermetic_env, tmp_path_factory.mktemp("s"), files)
 
 
-@settings(max_examples=max(1, settings.default.max_examples // 20))  # each starts a host
+@settings(max_examples=max(1, settings.default.max_examples // 30))  # each starts a host
 @given(st.fixed_dictionaries({}, optional=FILES))
 def test_a_host_starts_on_any_files(ctl, hermetic_env, empty, files):
     name = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:8]
