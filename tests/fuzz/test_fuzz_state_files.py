@@ -19,7 +19,7 @@ from support.running_host import RunningHost
 from termsprawlctl.errors import CtlError
 from termsprawlctl.host import audit, links, lock
 from termsprawlctl.host.operations.agents import _custom_command
-from termsprawlctl.host.projects import ProjectStore
+from termsprawlctl.host.projects import ProjectStore, operator_node, project_id
 from termsprawlctl.host.service import Host
 from termsprawlctl.host.sessions import SessionStore
 from termsprawlctl.host.tasks import TaskStore
@@ -28,7 +28,7 @@ from termsprawlctl.session import transport
 from termsprawlctl.session.external import read_preference
 
 TOKEN = "0123456789abcdef" * 4
-ids = st.sampled_from(["n-1", "p-1", "", "../n-1", "n-1\0", "x" * 129]) | hostile.any_text
+ids = st.sampled_from(["n-1", "cli-1", "p-1", "", "../n-1", "n-1\0", "x" * 129]) | hostile.any_text
 GOOD_SESSION = {"nodeId": "n-good", "projectId": "p-1", "token": TOKEN, "status": {"state": "connected"}}
 
 
@@ -282,9 +282,13 @@ FILES = {
     "data/tmux-sockets/termsprawl.path": hostile.binary,
     "data/tmux.conf": hostile.binary,
     "project/.termsprawl/links/any.json": link_files,
-    "project/.termsprawl/project.json": hostile.json_bytes,
+    "project/.termsprawl/project.json": hostile.json_bytes
+    | st.builds(
+        lambda node: json.dumps({"version": 1, "nodes": [{**node, "id": "n-1"}, node]}).encode(),
+        hostile.objects_with(type=st.just("terminal"), data=hostile.json_values),
+    ),
 }
-# Nobody but people and the app writes these.
+# Nobody but people and the app writes these, nor what is no session.
 NEVER_WRITTEN = [
     *("data/agent-tools/sessions/n-1.json", "data/agent-tools/projects/p-1.json", "data/agent-tools/preferences.json"),
     *("project/.termsprawl/links/any.json", "project/.termsprawl/project.json"),
@@ -294,10 +298,18 @@ NEVER_WRITTEN = [
 def start_on(ctl: str, env: dict, root: Path, files: dict[str, bytes]) -> None:
     """Start a host on a directory with these files; it has to serve, and to keep what is not its own."""
     host = RunningHost(ctl, root, {**env, "HOME": str(root), "SHELL": "/bin/sh"})
+    # What stands there is about this very project and its person.
+    identity = project_id(str(host.project))
+    names = ((b'"p-1"', json.dumps(identity)), (b'"cli-1"', json.dumps(operator_node(identity))))
+    for old, new in names:
+        files = {name: data.replace(old, new.encode()) for name, data in files.items()}
     for name, data in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.write_bytes(data)
+    kept = set(NEVER_WRITTEN) & set(files)
+    if SessionStore(DataPaths(str(host.data))).all():
+        kept.discard("data/agent-tools/sessions/n-1.json")
     try:
         host.start()
         for operation in (
@@ -317,7 +329,7 @@ def start_on(ctl: str, env: dict, root: Path, files: dict[str, bytes]) -> None:
             done = host.run("host", word, "--data", str(host.data))
             assert done.returncode == 0, done.stderr
             assert b"internal error" not in done.stderr
-        for name in set(NEVER_WRITTEN) & set(files):
+        for name in kept:
             if name != "project/.termsprawl/project.json" or not transport.call(host.session_file, "canvas_list")["ok"]:
                 assert (root / name).read_bytes() == files[name], name
     finally:
