@@ -6,7 +6,6 @@ import os
 import stat
 
 from .errors import CtlError
-from .ownership import keep_to_ourselves, refuse_another_users, refuse_foreign_way, refuse_planted
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
@@ -114,6 +113,8 @@ def write_output(path: str, data: bytes) -> None:
     A symlink is followed; a device or a fifo is written to, not replaced. Raises OSError, also
     where another user put one of these there.
     """
+    from .ownership import refuse_planted
+
     refuse_planted(path)
     real = os.path.realpath(path)
     if os.path.exists(real) and not os.path.isfile(real):
@@ -137,6 +138,8 @@ def private_directory(path: str) -> str:
     else has a use for. Raises OSError when it cannot be made, is a link or no directory,
     or belongs to another user.
     """
+    from .ownership import keep_to_ourselves
+
     _make_private(path)
     keep_to_ourselves(path, DIRECTORY_MODE)
     return path
@@ -149,6 +152,8 @@ def named_directory(path: str) -> str:
     cannot be made, is no directory, belongs to another user, or when other users may write
     to it or replace a directory above it.
     """
+    from .ownership import refuse_another_users, refuse_foreign_way
+
     _make_private(path)
     status = os.stat(path)
     refuse_another_users(status, path)

@@ -335,6 +335,7 @@ OWN = {
     "termsprawlctl.session",
     "termsprawlctl.session.discovery",
     "termsprawlctl.session.loopback_http",
+    "termsprawlctl.session.peer",
     "termsprawlctl.session.report",
     "termsprawlctl.session.transport",
 }

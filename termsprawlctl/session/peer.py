@@ -10,18 +10,14 @@ sandboxes) nobody knows.
 from __future__ import annotations
 
 import socket
-import struct
 import sys
 
 _ANSWER_S = 1.0  # the kernel answers at once
 # linux/sock_diag.h, linux/inet_diag.h
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST = 4, 20, 1
-_HEADER = struct.Struct("=IHHII")  # size, type, flags, sequence, port
-_QUERY = struct.Struct("=BBBxI")  # family, protocol, extensions, states
-_PORTS = struct.Struct("!HH")
-_ANY_SOCKET = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)  # interface, cookie
-_UID = struct.Struct("=I")
-_UID_AT = _HEADER.size + 64  # behind family and states (4), addresses (48), timer and queues (12)
+_HEADER_BYTES = 16  # size, type, flags, sequence, port
+_ANY_SOCKET = bytes(4) + b"\xff" * 8  # interface, cookie
+_UID = slice(_HEADER_BYTES + 64, _HEADER_BYTES + 68)  # behind states, addresses, timer and queues
 _HOST = bytes((127, 0, 0, 1))
 
 _READ_BYTES = 4096  # sockets that listen come first in the table
@@ -52,13 +48,16 @@ def owner_of_listener(port: int, client_port: int) -> int | None:
 
 def _ask(monitor: socket.socket, port: int, client_port: int) -> int | None:
     """The owner of one socket (client_port 0: that listens); None when there is none. Raises OSError."""
-    place = _PORTS.pack(port, client_port) + _HOST.ljust(16, b"\0") + (_HOST if client_port else b"").ljust(16, b"\0")
-    query = _QUERY.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0) + place + _ANY_SOCKET
-    monitor.send(_HEADER.pack(_HEADER.size + len(query), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0) + query)
+    ports = port.to_bytes(2, "big") + client_port.to_bytes(2, "big")
+    hosts = _HOST.ljust(16, b"\0") + (_HOST if client_port else b"").ljust(16, b"\0")
+    query = bytes((socket.AF_INET, socket.IPPROTO_TCP)) + bytes(6) + ports + hosts + _ANY_SOCKET
+    size, kind, flags = _HEADER_BYTES + len(query), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST
+    header = b"".join(n.to_bytes(width, sys.byteorder) for n, width in ((size, 4), (kind, 2), (flags, 2)))
+    monitor.send(header.ljust(_HEADER_BYTES, b"\0") + query)
     answer = monitor.recv(4096)
-    if len(answer) < _UID_AT + _UID.size or _HEADER.unpack_from(answer)[1] != _SOCK_DIAG_BY_FAMILY:
+    if len(answer) < _UID.stop or int.from_bytes(answer[4:6], sys.byteorder) != _SOCK_DIAG_BY_FAMILY:
         return None
-    return _UID.unpack_from(answer, _UID_AT)[0]
+    return int.from_bytes(answer[_UID], sys.byteorder)
 
 
 def from_tables(port: int, client_port: int) -> int | None:
