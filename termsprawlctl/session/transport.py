@@ -27,6 +27,10 @@ UNAVAILABLE = "Tool connection unavailable"  # how every failure to get an answe
 DEADLINE_S = 45.0  # the contract's, for the whole exchange
 # The largest honest answer is a screenshot of a few megabytes.
 MAX_ANSWER_BYTES = 64 << 20
+# A large honest answer is a large text. Values of two characters each take thirty times their
+# bytes once they are read: a small answer may hold whatever it likes, a large one only so many.
+DENSE_BYTES = 8 << 20
+MAX_VALUES = 1 << 20
 _CHUNK_BYTES = 65536
 # What connecting, or even making a socket, fails with in a sandbox without network.
 _BLOCKED = (errno.EPERM, errno.EACCES, errno.ENETUNREACH)
@@ -92,6 +96,8 @@ def _unavailable(reason: str) -> dict:
 
 
 def _tool_result(answer: bytes, token: str) -> dict:
+    if len(answer) > DENSE_BYTES and sum(map(answer.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise Unavailable(f"the answer holds more than {MAX_VALUES} values")
     try:
         result = jsontext.loads(answer)
         if len(token) >= _MIN_SCRUBBED_TOKEN and (token.encode("ascii") in answer or b"\\" in answer):
