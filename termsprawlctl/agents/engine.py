@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 
 from ..mcp.log import log
@@ -32,7 +32,7 @@ class Parts:
 
     def new_job(self, cwd: str) -> Job:
         """A job with a new id."""
-        job = Job(f"run-{secrets.token_hex(6)}", cwd)
+        job = Job(f"run-{os.urandom(6).hex()}", cwd)
         self.jobs.add(job)
         return job
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import tempfile
 import time
 
 from ..files import private_directory, remove_quietly
@@ -35,6 +33,8 @@ _temporary: list[str] = []  # the one of this process, where there is no other p
 def _temporary_directory() -> str:
     # Under a name of its own each time: anybody could have taken one that is known before.
     if not (_temporary and is_ours(_temporary[0])):
+        import tempfile
+
         _temporary[:] = [tempfile.mkdtemp(prefix="termsprawlctl-outputs-")]
     return _temporary[0]
 
@@ -43,7 +43,7 @@ def save(pieces) -> str:
     """Write the text that `pieces` yields to a new private file; returns its path. Raises OSError."""
     folder = directory()
     _prune(folder)
-    path = os.path.join(folder, f"run-{secrets.token_hex(8)}{SUFFIX}")
+    path = os.path.join(folder, f"run-{os.urandom(8).hex()}{SUFFIX}")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

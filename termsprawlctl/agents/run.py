@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import threading
 import time
@@ -162,7 +161,7 @@ class Run:
         if self._child is not None:
             self._child.close()
             self._capture.close()
-        mark = secrets.token_hex(8)
+        mark = os.urandom(8).hex()
         self._capture = Capture(self._request.scratch, prompt, mark)
         order = {
             "argv": argv,
