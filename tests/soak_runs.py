@@ -1,8 +1,8 @@
 """One `mcp agent` server through many runs of every kind: completed, failed, cancelled, timed out, in background.
 
 The server remembers the results of the last 200 runs in background, so it grows by some kB for each of those in
-the first 200. The CLI is a script, and for a share of the runs the real codex, where it is installed, with a scripted model
-service behind it.
+the first 200. The CLI is a script, and for a share of the runs the real codex, where it is installed, with a
+scripted model service behind it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RUNS_PER_SAMPLE = 20
 IN_FLIGHT = 6
 # More calls at once than there ever are later, so that every worker thread exists after the warm-up.
 CROWD = 3 * IN_FLIGHT
-TIMEOUT_MS, SHORT_TIMEOUT_MS = 6_000, 3_000  # of all runs; most take a tenth of a second
+TIMEOUT_MS, SHORT_TIMEOUT_MS = 6_000, 4_000  # of all runs; most take a tenth of a second
 FLOOD_BYTES = 2_000_000
 # One run after the other does the next of these; the slowest is first, so that the others go on beside it.
 KINDS = (
