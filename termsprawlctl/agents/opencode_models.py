@@ -12,7 +12,9 @@ import json
 import os
 import re
 
+from .arguments import MAX_MODEL
 from .flavour import Request
+from .reader import number, string
 
 LIST_TIMEOUT_S = 30.0
 CONFIG_NAMES = ("opencode.json", "opencode.jsonc", "config.json")
@@ -55,7 +57,7 @@ def best(listing: str) -> str:
     # Not the newest at any price: the dearer half is for who asks for it.
     middle = sorted(_price(model) for model in models)[(len(models) - 1) // 2]
     choice = max(
-        (model for model in models if _price(model) <= middle), key=lambda model: str(model.get("release_date"))
+        (model for model in models if _price(model) <= middle), key=lambda model: string(model.get("release_date"))
     )
     return f"{choice['providerID']}/{choice['id']}"
 
@@ -63,7 +65,7 @@ def best(listing: str) -> str:
 def _price(model: dict) -> float:
     cost = model.get("cost")
     price = cost.get("output") if isinstance(cost, dict) else None
-    return float(price) if isinstance(price, (int, float)) else 0.0
+    return number(price) or 0.0
 
 
 def parse(listing: str) -> list[dict]:
@@ -79,13 +81,18 @@ def parse(listing: str) -> list[dict]:
         else:
             if (
                 isinstance(value, dict)
-                and isinstance(value.get("id"), str)
-                and isinstance(value.get("providerID"), str)
+                and _is_word(value.get("id"))
+                and _is_word(value.get("providerID"))
             ):
                 found.append(value)
         position = listing.find("\n{", end)
         position = position + 1 if position >= 0 else position
     return found
+
+
+def _is_word(value: object) -> bool:
+    """Whether it can be a part of a model's name, which becomes an argument."""
+    return isinstance(value, str) and value.isprintable() and 0 < len(value) < MAX_MODEL // 2
 
 
 def _fits(model: dict) -> bool:

@@ -140,18 +140,25 @@ def parse_status(output: bytes) -> tuple[str, dict[str, str]]:
         elif entry.startswith("? "):
             codes[entry[2:]] = "??"
         elif entry.startswith("1 "):
-            fields = entry.split(" ", 8)
-            codes[fields[8]] = fields[1]
+            code, path = _fields(entry, 8)
+            codes[path] = code
         elif entry.startswith("2 "):
-            fields = entry.split(" ", 9)
-            codes[fields[9]] = fields[1].replace("R", "A").replace("C", "A")
+            code, path = _fields(entry, 9)
+            codes[path] = code.replace("R", "A").replace("C", "A")
             origin = next(entries, "")
-            if "R" in fields[1]:
+            if "R" in code:
                 codes[origin] = "D."
         elif entry.startswith("u "):
-            fields = entry.split(" ", 10)
-            codes[fields[10]] = fields[1]
+            code, path = _fields(entry, 10)
+            codes[path] = code
+    codes.pop("", None)  # of what was no entry
     return commit, codes
+
+
+def _fields(entry: str, before_path: int) -> tuple[str, str]:
+    """(code, path) of an entry with so many fields before its path; empty where it has fewer."""
+    fields = entry.split(" ", before_path)
+    return (fields[1], fields[-1]) if len(fields) > before_path else ("", "")
 
 
 def parse_name_status(output: bytes) -> dict[str, str]:
