@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import re
 import socket
+import sys
 from collections import namedtuple
 
 from .emulators import WAYLAND, X11
+from .peer import owner_of_listener
 
 CONNECT_TIMEOUT_S = 1.0  # local sockets answer at once; a full queue must not hold us
 _FIRST_X11_PORT = 6000
@@ -22,6 +24,10 @@ _VARIABLES = {X11: "DISPLAY", WAYLAND: "WAYLAND_DISPLAY"}
 # kinds: the kinds that can be used; dead: variables that name nothing; problem: why there
 # is no kind at all, for people, without a full stop; None where there is one.
 Displays = namedtuple("Displays", "kinds dead problem")
+
+
+class ForeignServer(Exception):
+    """Another user listens where a display is said to be."""
 
 
 def usable(environment, connect=None) -> Displays:
@@ -75,18 +81,36 @@ def _check_x11(value: str, _environment, connect) -> str | None:
 
 
 def _first_problem(connect, addresses) -> str | None:
-    problem = None
+    problem, reached = None, False
     for family, address in addresses:
         try:
             connect(family, address)
+        except ForeignServer as stranger:
+            # Also where another address is fine: programs try them in an order of their own.
+            return str(stranger)
         except (OSError, OverflowError) as error:
             problem = problem or (getattr(error, "strerror", None) or "it does not answer")
         else:
-            return None
-    return f"nothing can be reached there ({problem})"
+            reached = True
+    return None if reached else f"nothing can be reached there ({problem})"
 
 
 def _connect(family: int, address) -> None:
     with socket.socket(family, socket.SOCK_STREAM) as sock:
         sock.settimeout(CONNECT_TIMEOUT_S)
         sock.connect(address)
+        owner = _server_of(sock)
+    if owner not in (None, 0, os.getuid()):
+        # The places of X11's sockets are open to all users, and a server reads and types what it likes
+        # in the windows that it shows.
+        raise ForeignServer(f"its server belongs to another user, uid {owner}")
+
+
+def _server_of(sock: socket.socket) -> int | None:
+    """The user id of who listens at the other end; None where the system does not tell."""
+    if sock.family == socket.AF_INET:
+        return owner_of_listener(sock.getpeername()[1], sock.getsockname()[1])
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # pid, uid, gid
+    return int.from_bytes(credentials[4:8], sys.byteorder)

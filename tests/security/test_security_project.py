@@ -13,7 +13,10 @@ from support.mcp_app import StandInApp
 from support.running_host import RunningHost
 
 from termsprawlctl.errors import CtlError
-from termsprawlctl.host import project_file
+from termsprawlctl.host import links, project_file
+from termsprawlctl.host.projects import ProjectStore
+from termsprawlctl.host.sessions import SessionStore
+from termsprawlctl.layout import DataPaths
 
 # Whatever reads it as more than a name (tmux's formats, a shell, options) would leave a file behind.
 NAME = """-x #(touch ran) $(touch ran) `touch ran`;touch ran;'; touch ran; '"; touch ran; " #{S:x} %H ##"""
@@ -96,12 +99,17 @@ def test_a_canvas_that_leads_out_of_its_project_has_nothing_changed_there(tmp_pa
     assert (outside / "project.json").read_text() == content
 
 
-def test_links_between_agents_are_not_written_out_of_the_project(host, tmp_path):
-    nodes = [host.value("terminal_open")["nodeId"] for _ in range(2)]
-    (host.project / ".termsprawl" / "links").symlink_to(tmp_path)
-    done = host.run("host", "link", *nodes, "--data", str(host.data))
-    assert (done.returncode, b"leads out of the project" in done.stderr) == (1, True)
-    assert os.listdir(tmp_path) == []
+def test_links_between_agents_are_not_written_out_of_the_project(tmp_path):
+    folder, outside, paths = tmp_path / "project", tmp_path / "outside", DataPaths(str(tmp_path / "data"))
+    (folder / ".termsprawl").mkdir(parents=True)
+    outside.mkdir()
+    (folder / ".termsprawl" / "links").symlink_to(outside)
+    project = ProjectStore(paths).register(str(folder))
+    for node in ("n-1", "n-2"):
+        SessionStore(paths).provision(node, project, {})
+    with pytest.raises(CtlError, match="leads out of the project"):
+        links.link(paths, "n-1", "n-2")
+    assert os.listdir(outside) == []
 
 
 def test_variables_that_came_with_a_project_do_not_decide_how_the_installed_server_is_tried(

@@ -224,3 +224,25 @@ def test_the_way_to_a_data_directory_must_be_nobody_elses(open_root, monkeypatch
         named_directory(str(way / "data"))
     monkeypatch.setenv("HOME", str(way))  # whose start-up files every shell of ours reads
     named_directory(str(way / "data"))
+
+
+@pytest.mark.parametrize("kind", ["abstract", "ssh"])
+def test_no_window_is_opened_on_a_display_of_another_user(kind):
+    from termsprawlctl.session import displays
+
+    number = 4711
+
+    def serve(say) -> None:
+        family = socket.AF_INET if kind == "ssh" else socket.AF_UNIX
+        with socket.socket(family) as server:
+            server.bind(("127.0.0.1", 0) if kind == "ssh" else f"\0/tmp/.X11-unix/X{number}")
+            server.listen(5)
+            say(str(server.getsockname()[1] - 6000) if kind == "ssh" else str(number))
+            while True:
+                server.accept()
+
+    with Other(serve) as other:
+        shown = int(other.lines.readline())
+        found = displays.usable({"DISPLAY": f"{'localhost' if kind == 'ssh' else ''}:{shown}"})
+    assert found.kinds == frozenset()
+    assert "belongs to another user, uid 65534" in found.problem
