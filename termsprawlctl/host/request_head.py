@@ -15,7 +15,7 @@ MAX_FIELDS_BYTES = 64 << 10  # of all fields together: what any client of ours s
 MAX_FIELDS = 100
 
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~\x80-\xff]+) HTTP/([0-9])\.([0-9])\r?\n")
-_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*?)[ \t]*\r?\n")
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)\r?\n")
 _END = (b"\r\n", b"\n")
 # Fields that mean one thing for the whole request.
 _SINGLE = ("authorization", "host")
@@ -87,5 +87,6 @@ def _read_fields(stream) -> dict[str, list[str]]:
         if match is None:  # also where the stream ends
             raise BadHead(400)
         name, value = (part.decode("latin-1") for part in match.groups())
-        fields.setdefault(name.lower(), []).append(value)
+        # Not by the pattern: blanks inside of a value would be gone through from each of them.
+        fields.setdefault(name.lower(), []).append(value.strip(" \t"))
     raise BadHead(431)

@@ -5,13 +5,14 @@ Each text is one that took hours; the suite's own limit ends a test that hangs.
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 
 from termsprawlctl.agents import opencode_models, verdict, wording
 from termsprawlctl.agents.opencode import OpenCode, OpenCodeReader
-from termsprawlctl.host import context
+from termsprawlctl.host import context, request_head
 from termsprawlctl.host.recording import Recording
 from termsprawlctl.host.shells import begin_mark
 from termsprawlctl.host.transcript import Transcript, whole_bytes
@@ -74,6 +75,19 @@ def test_reminders_that_never_end_do_not_hold_up_the_host():
 def test_reminders_are_taken_out_however_many_there_are():
     (turn,) = context.turns([transcript_line("a" + "<system-reminder>x\ny</system-reminder>" * 50_000 + "b")])
     assert turn.text == "ab"
+
+
+@pytest.mark.parametrize("blank", [b" ", b"\t", b" \t"])
+@pytest.mark.parametrize("ending", [b"y\r\n\r\n", b"\x01\r\n\r\n", b" \t\r\n\r\n"])
+def test_blanks_in_a_field_of_a_stranger_do_not_hold_up_the_host(blank, ending):
+    blanks = (blank * request_head.MAX_FIELDS_BYTES)[: request_head.MAX_FIELDS_BYTES - 100]
+    data = b"POST /call HTTP/1.1\r\na: \t x" + blanks + ending
+    try:
+        value = request_head.read(io.BytesIO(data)).first("a")
+    except request_head.BadHead as bad:
+        assert (bad.status, ending[:1]) == (400, b"\x01")
+    else:
+        assert value.encode() == (b"x" + blanks + ending.rstrip(b"\r\n")).rstrip(b" \t")
 
 
 @pytest.mark.parametrize("fragment", ESCAPES)
