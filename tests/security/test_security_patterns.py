@@ -78,16 +78,15 @@ def test_reminders_are_taken_out_however_many_there_are():
 
 
 @pytest.mark.parametrize("blank", [b" ", b"\t", b" \t"])
-@pytest.mark.parametrize("ending", [b"y\r\n\r\n", b"\x01\r\n\r\n", b" \t\r\n\r\n"])
+@pytest.mark.parametrize("ending", [b"y", b" \t", b"\x01"])
 def test_blanks_in_a_field_of_a_stranger_do_not_hold_up_the_host(blank, ending):
-    blanks = (blank * request_head.MAX_FIELDS_BYTES)[: request_head.MAX_FIELDS_BYTES - 100]
-    data = b"POST /call HTTP/1.1\r\na: \t x" + blanks + ending
-    try:
-        value = request_head.read(io.BytesIO(data)).first("a")
-    except request_head.BadHead as bad:
-        assert (bad.status, ending[:1]) == (400, b"\x01")
+    value = b"x" + (blank * request_head.MAX_FIELDS_BYTES)[: request_head.MAX_FIELDS_BYTES - 100] + ending
+    stream = io.BytesIO(b"POST /call HTTP/1.1\r\na: \t " + value + b"\r\n\r\n")
+    if ending == b"\x01":
+        with pytest.raises(request_head.BadHead):
+            request_head.read(stream)
     else:
-        assert value.encode() == (b"x" + blanks + ending.rstrip(b"\r\n")).rstrip(b" \t")
+        assert request_head.read(stream).first("a").encode() == value.rstrip(b" \t")
 
 
 @pytest.mark.parametrize("fragment", ESCAPES)
