@@ -188,7 +188,7 @@ def test_a_prompt_arrives_byte_for_byte_whatever_it_is(box):
     box.script(MIRROR)
     odd = box.project / "\u00e9 \u6f22 \u2028 'q\" $(id)\n\x1b[31m"
     odd.mkdir()
-    prompts = ["".join(hostile.SHARP), "\0", "--help", "-", "\ufeff{}", "'" * 70_000, "\r\n" * 5000 + "x"]
+    prompts = ["".join(hostile.SHARP), "\0", "--help", "'\r\n" * 30_000 + "x"]
     with box.server() as server:
         for prompt in prompts:
             result = server.answer_to(server.call("run", prompt=prompt, cwd=str(odd)))["result"]

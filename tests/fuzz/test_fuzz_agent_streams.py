@@ -262,8 +262,8 @@ def test_bytes_of_any_kind_end_with_a_result(cli, data, end):
 
 # --- memory ---------------------------------------------------------------------------------
 
-FLOOD = 60  # events
-SWOLLEN_CHARS = 40_000  # of each of their texts: 2.4 MB a field in all
+FLOOD = 40  # events
+SWOLLEN_CHARS = 25_000  # of each of their texts: a MB a field in all
 # A step keeps two thousand characters of a text, and four thousand of a path.
 HELD_BYTES = FLOOD * 16_000
 
