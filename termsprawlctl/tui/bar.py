@@ -12,6 +12,7 @@ import re
 import select
 import signal
 import threading
+import time
 import tty
 
 from .. import console
@@ -24,6 +25,7 @@ REVOKE = "[Revoke]"
 # Options of our own in tmux: on the pane of each bar; and on a session with bars, how its `mouse` was.
 _IS_BAR = "@termsprawlctl-bar"
 _MOUSE_WAS = "@termsprawlctl-mouse-was"
+_LOOK_S = 0.02
 CLEANUP_S = 2.0  # a server that does not answer must not hold up the end of a share
 # Screen: no cursor, no line wrap, mouse clicks with SGR coordinates.
 _SET_UP = "\033[?25l\033[?7l\033[?1000h\033[?1006h"
@@ -53,28 +55,29 @@ class BarPane:
     """
 
     def __init__(self, tmux: Tmux, session: str, window: str, path: str) -> None:
-        self._tmux = tmux
+        self._tmux = tmux = tmux.apart()
         self._session = session
         socket_path = tmux.run("display-message", "-p", "#{socket_path}").strip()
         self._mouse = MouseOption(tmux, session)
         argv = own_argv("tui", "bar", path, "--socket-path", socket_path, "--in-session", session, *self._mouse.words())
+        # -f: across the whole window, -d: without taking the user's place.
+        split = ("split-window", "-d", "-f", "-v", "-l", "1", "-t", window, "-P", "-F", "#{pane_id}", *argv)
+        options = (("remain-on-exit", "off"), ("synchronize-panes", "off"), (_IS_BAR, "on"))
+        of_the_pane = [("set-option", "-p", "-t", f"{window}.{{bottom}}", *option) for option in options]
         try:
-            # -f: across the whole window, -d: without taking the user's place.
-            made = tmux.run("split-window", "-d", "-f", "-v", "-l", "1", "-t", window, "-P", "-F", "#{pane_id}", *argv)
+            # In one step: should we be killed, the bar's process finds all of it to put back, or there is no bar.
+            self.pane = tmux.run_all(split, *of_the_pane, *self._mouse.turning_on()).strip()
         except TmuxError as error:
             raise CtlError(f"tmux has no room for the bar: {error.message}.", "Share without --bar.") from None
-        self.pane = made.strip()
-        try:
-            for option, value in (("remain-on-exit", "off"), ("synchronize-panes", "off"), (_IS_BAR, "on")):
-                tmux.run("set-option", "-p", "-t", self.pane, option, value)
-            self._mouse.turn_on()
-        except BaseException:
-            self.close()
-            raise
 
     def close(self) -> None:
-        """Take the bar away; harmless when it is gone."""
-        # In this order: of two bars that end at once, the later one finds itself the last.
+        """Take the bar away once the share is over; harmless when it is gone."""
+        # Its process sees that by itself and puts the mouse back, so that this needs nobody
+        # else, whoever is killed. The rest is for one that cannot: in this order, so that of
+        # two bars that end at once, the later one finds itself the last.
+        end_s = time.monotonic() + CLEANUP_S
+        while _is_there(self._tmux, self.pane) and time.monotonic() < end_s:
+            time.sleep(_LOOK_S)
         _quietly(self._tmux, "kill-pane", "-t", self.pane)
         self._mouse.restore(self.pane)
 
@@ -83,7 +86,8 @@ class MouseOption:
     """tmux's `mouse` of one session: turned on if it was off, and put back as it was with the last bar there."""
 
     def __init__(self, tmux: Tmux, session: str, was: str | None = None) -> None:
-        self._tmux = tmux
+        # In the bar's pane it works while the pane, and with it our process group, is told to end.
+        self._tmux = tmux = tmux.apart()
         self._session = session
         if was is None:
             inherited = tmux.run("show-options", "-A", "-v", "-t", session, "mouse").strip()
@@ -96,11 +100,11 @@ class MouseOption:
         """What the bar's own process has to know to put it back."""
         return ["--mouse-was", self._was or "unset"]
 
-    def turn_on(self) -> None:
-        """Raises TmuxError."""
-        if self._was != "on":
-            self._set(_MOUSE_WAS, self._was or "unset")
-            self._set("mouse", "on")
+    def turning_on(self) -> list[tuple[str, ...]]:
+        """The commands that do it; none where it is on."""
+        if self._was == "on":
+            return []
+        return [self._setting(_MOUSE_WAS, self._was or "unset"), self._setting("mouse", "on")]
 
     def restore(self, pane: str | None) -> None:
         """As it was, unless somebody has changed it since, or a bar in another pane than `pane` needs it.
@@ -123,13 +127,24 @@ class MouseOption:
         return any(row.endswith(" on") and row != f"{pane} on" for row in rows)
 
     def _set(self, option: str, value: str) -> None:
-        self._run("set-option", "-t", self._session, *([option, value] if value else ["-u", option]))
+        self._run(*self._setting(option, value))
+
+    def _setting(self, option: str, value: str) -> tuple[str, ...]:
+        return ("set-option", "-t", self._session, *([option, value] if value else ["-u", option]))
 
     def _own(self, option: str) -> str:
         return self._run("show-options", "-q", "-v", "-t", self._session, option).strip()
 
     def _run(self, *command: str) -> str:
         return self._tmux.run(*command, timeout_s=CLEANUP_S)
+
+
+def _is_there(tmux: Tmux, pane: str) -> bool:
+    try:
+        tmux.run("list-panes", "-t", pane, timeout_s=CLEANUP_S)
+    except CtlError:
+        return False
+    return True
 
 
 def _quietly(tmux: Tmux, *command: str) -> None:

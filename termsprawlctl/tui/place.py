@@ -7,6 +7,7 @@ and never one that merely got its number.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -14,13 +15,13 @@ import signal
 import socket
 import struct
 import sys
-import tempfile
 import time
 import uuid
 
 from .. import jsontext
 from ..errors import CtlError, UsageError
 from ..files import DIRECTORY_MODE, FILE_MODE, remove_quietly
+from ..leftovers import HeldDirectory, temporary_root
 from . import endpoint
 
 PREFIX = "termsprawl-tui-"
@@ -37,6 +38,7 @@ _FLOCK = "qqihh" if _BSD else "hhqqi"
 class Place:
     """A new private directory with its listening socket and endpoint.json.
 
+    Directories of shares that were killed are removed first.
     `identity` is (instanceId, generation), `path` that of endpoint.json. Raises
     UsageError where the temp root's path is too long, CtlError where it cannot be made.
     """
@@ -45,17 +47,19 @@ class Place:
         self.identity = (str(uuid.uuid4()), str(uuid.uuid4()))
         self.token = secrets.token_hex(32)
         try:
-            root = os.path.realpath(tempfile.gettempdir() if temp_root is None else temp_root)
-            self.directory = tempfile.mkdtemp(prefix=PREFIX, dir=root)
+            root = temporary_root(os.environ) if temp_root is None else os.path.realpath(temp_root)
+            self._held = HeldDirectory(PREFIX, _remove_files, root)
         except OSError as error:
             raise CtlError(
                 f"cannot make a private directory: {error.strerror}.", "Set TMPDIR to a writable one."
             ) from None
+        self.directory = self._held.path
         self.path = os.path.join(self.directory, endpoint.FILE_NAME)
         self._socket_path = os.path.join(self.directory, endpoint.SOCKET_NAME)
         self._descriptor: int | None = None
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener = None
         try:
+            self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._fill()
         except OSError as error:
             self.remove()
@@ -86,16 +90,20 @@ class Place:
             "generation": generation,
             "token": self.token,
         }
-        os.write(self._descriptor, jsontext.encode(jsontext.compact(members)) + b"\n")
+        data = jsontext.encode(jsontext.compact(members)) + b"\n"
+        if os.write(self._descriptor, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def remove(self) -> None:
         """Close the socket and remove the directory; harmless when done twice."""
-        self.listener.close()
+        if self.listener is not None:
+            self.listener.close()
         _remove_files(self.directory)
         if self._descriptor is not None:
             # Last: whoever waits for this lock finds the directory gone.
             os.close(self._descriptor)
             self._descriptor = None
+        self._held.release()
 
 
 def owner_of(path: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import select
 import socket
@@ -14,6 +15,9 @@ MAX_CONNECTIONS = 16
 CUT_OFF_S = 5.0
 # How often to look whether a caller that only closed its sending side has left for good.
 HALF_CLOSED_POLL_S = 0.05
+# Until the next look whether there is a descriptor for a caller.
+REST_S = 0.1
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Share:
@@ -33,18 +37,21 @@ class Share:
         self._listener: socket.socket | None = None
         self._opening: set[asyncio.Task] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None
 
     def start(self, listener: socket.socket) -> None:
         """Begin to accept on a bound and listening socket, which stays the caller's to close."""
         listener.setblocking(False)
         self._listener = listener
-        self.loop.add_reader(listener, self._accept)
+        self._listen()
 
     def close(self) -> None:
         """Revoke: accept nobody any more, tell whoever waits, close all connections. Harmless when done twice."""
         self.controller.revoke()
         if self._timer:
             self._timer.cancel()
+        if self._rest:
+            self._rest.cancel()
         if self._listener:
             self.loop.remove_reader(self._listener)
             self._listener = None
@@ -65,12 +72,19 @@ class Share:
             # The loop's clock is time.monotonic, as is the controller's.
             self._timer = self.loop.call_at(deadline_s, self._tick)
 
+    def _listen(self) -> None:
+        self.loop.add_reader(self._listener, self._accept)
+
     def _accept(self) -> None:
         # By hand: asyncio's own server forgets a connection that it accepts while it is closed.
         try:
             sock, _ = self._listener.accept()
-        except OSError:
-            return  # gone again
+        except OSError as error:
+            if error.errno in _SHORTAGES:
+                # Who waits goes on waiting, and would have us try without a pause.
+                self.loop.remove_reader(self._listener)
+                self._rest = self.loop.call_later(REST_S, self._listen)
+            return  # else it is gone again
         if len(self.connections) >= MAX_CONNECTIONS:
             sock.close()
             return

@@ -20,6 +20,9 @@ ANSWER_S = 1.0
 # not fight for it.
 MAX_RETURNS = 5
 RETURN_WINDOW_S = 10.0
+# Keeping a clock in step with others moves it by less than this in a quarter of an hour;
+# taking such a step for a clock that was set costs no more than a rest.
+_CLOCK_SET_S = 0.5
 # Events after which the client may show something else, or be gone.
 _CHANGES = frozenset(
     (
@@ -66,6 +69,7 @@ class TmuxView:
         self._returns: list[float] = []
         self._observed = NOTHING
         self._activity: int | None = None
+        self._clocks_s = wall_clock() - clock()  # how far apart they are
         self._observing = self._observe_again = False
         self._version = (0, 0)
         self._overlaid = False  # by a prompt, a menu or a popup
@@ -261,7 +265,14 @@ class TmuxView:
             self._activity = activity
             # Whole seconds, rounded down: the input may have come as late as the end of its second.
             ago_s = self._wall_clock() - (activity + 1)
+            if self._wall_clock_was_set():
+                ago_s = 0.0  # what tmux noted by it says nothing about when that was
             self._controller.human_input(self._clock() - max(ago_s, -1.0))
+
+    def _wall_clock_was_set(self) -> bool:
+        """Whether that happened since the last time, or the machine slept."""
+        before, self._clocks_s = self._clocks_s, self._wall_clock() - self._clock()
+        return abs(self._clocks_s - before) > _CLOCK_SET_S
 
     def _note_overlay(self, overlaid: bool) -> None:  # noqa: FBT001 - what was seen
         if self._overlaid and not overlaid:

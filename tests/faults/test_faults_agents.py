@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -148,17 +147,6 @@ def test_a_process_that_is_stopped_and_goes_on_has_lost_nothing(box, who):
         assert_server_works(box, server)
 
 
-@contextlib.contextmanager
-def limited(pid: int, which: int, value: int):
-    """A process that may have only so many of something, for a while."""
-    before = resource.prlimit(pid, which)
-    resource.prlimit(pid, which, (value, before[1]))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, which, before)
-
-
 def test_out_of_descriptors_a_run_fails_in_words_and_with_descriptors_again_it_works(box):
     box.script(WORK)
     with box.server() as server:
@@ -166,7 +154,7 @@ def test_out_of_descriptors_a_run_fails_in_words_and_with_descriptors_again_it_w
         opened = len(os.listdir(f"/proc/{server.process.pid}/fd"))
         outcomes = set()
         for spare in range(12):
-            with limited(server.process.pid, resource.RLIMIT_NOFILE, opened + spare):
+            with faults.without_descriptors(server.process.pid, but=spare):
                 answer = server.answer_to(server.call("run", prompt="p"))
             outcomes.add(answer["result"]["isError"])
             assert "internal error" not in text(answer), text(answer)

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -215,6 +216,19 @@ def need_nobody() -> list[str]:
     if os.getuid() != 0 or tool is None:
         pytest.skip("only root can become another user, with setpriv")
     return [tool, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
+
+
+@contextlib.contextmanager
+def without_descriptors(pid: int, *, but: int = 0):
+    """A process that can open nothing any more, or only so much, for a while."""
+    taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    free = [number for number in range(len(taken) + but + 1) if number not in taken]
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[but], before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
 # --- the clock -----------------------------------------------------------------------------

@@ -163,17 +163,24 @@ def test_what_sigkill_leaves_is_inert_and_leads_nobody_to_a_new_share(ctl, argv,
     with pytest.raises(ConnectionRefusedError):
         dial(share.path)
     eventually(lambda: tmux.clients() == [tmux.first.name], "the watcher goes with it")
-    new = RunningShare(argv, tmux.env)
     done = run([ctl, "tui", "context", "--endpoint", share.path], tmux.env)
     assert done.status == 1
     assert b"target_unavailable" in done.out
+    new = RunningShare(argv, tmux.env)
+    assert places(tmux) == [os.path.basename(os.path.dirname(new.path))], "a new share clears it away"
     assert ask(new.path, GET, token=share.members["token"])["code"] == "unauthorized"
     assert ask(new.path, GET)["status"] == "context"
     new.stop()
-    assert places(tmux) == [os.path.basename(os.path.dirname(share.path))]
-    done = run([ctl, "tui", "revoke", share.path], tmux.env)
-    assert (done.status, done.out) == (0, b"nobody was sharing there any more; its directory is removed\n")
     assert places(tmux) == []
+
+
+def test_revoke_clears_away_what_sigkill_left_and_a_share_that_lives_is_no_leftover(ctl, argv, share, tmux):
+    other = RunningShare(argv, tmux.env)
+    other.stop(signal.SIGKILL)
+    done = run([ctl, "tui", "revoke", other.path], tmux.env)
+    assert (done.status, done.out) == (0, b"nobody was sharing there any more; its directory is removed\n")
+    assert places(tmux) == [os.path.basename(os.path.dirname(share.path))]
+    assert ask(share.path, GET)["status"] == "context"
 
 
 def test_killed_in_the_middle_of_events_it_leaves_no_watcher_and_a_tmux_that_can_end(argv, tmux):

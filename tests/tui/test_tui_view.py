@@ -42,12 +42,13 @@ class Watched:
 
     def __init__(self) -> None:
         self.now_s = 100.0
+        self.set_s = 0.0  # by how much the wall clock was set since
         self.ended: list[str] = []
         self.view = TmuxView(
             None,
             clients.parse_client(row()),
             self.ended.append,
-            wall_clock=lambda: self.now_s + self.OFFSET_S,
+            wall_clock=lambda: self.now_s + self.OFFSET_S + self.set_s,
             clock=lambda: self.now_s,
         )
         self.controller = Controller(self.view, IDENTITY, clock=lambda: self.now_s)
@@ -98,6 +99,25 @@ def test_a_clock_that_was_set_back_blocks_for_a_few_seconds_and_not_for_ever():
         it.look(row(activity=str(int(it.OFFSET_S) + 5000)))
         assert it.context()["blocked"]
         it.now_s += 1 + QUIET_S
+        assert not it.context()["blocked"]
+
+    watched(body)
+
+
+@pytest.mark.parametrize("set_s", [3600.0, 5.0, -2.0, -3600.0])
+def test_a_key_before_the_clock_was_set_still_gives_the_user_a_second_and_a_half(set_s):
+    def body(it) -> None:
+        it.now_s += 60.0
+        it.look(row(activity=str(int(it.OFFSET_S + it.now_s - 30))))
+        assert not it.context()["blocked"]
+        typed_s = it.OFFSET_S + it.now_s
+        it.set_s = set_s
+        it.now_s += 0.2
+        it.look(row(activity=str(int(typed_s))))
+        assert it.context()["blocked"]
+        it.now_s += 1 + QUIET_S
+        assert not it.context()["blocked"]
+        it.look(row(activity=str(int(typed_s))))
         assert not it.context()["blocked"]
 
     watched(body)
