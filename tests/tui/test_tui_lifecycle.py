@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -286,26 +285,29 @@ def test_in_the_background_of_a_terminal_it_leaves_the_keys_to_the_shell(argv, t
     shell.close()
 
 
-# A tmux whose clients were last active at no time at all, once the gate file exists.
-ODD_TMUX = """#!{python}
-import os, re, subprocess, sys
-real, gate = {real!r}, {gate!r}
-if "-C" not in sys.argv:
-    os.execv(real, [real, *sys.argv[1:]])
-tmux = subprocess.Popen([real, *sys.argv[1:]], stdout=subprocess.PIPE)
-for line in tmux.stdout:
+# The built file, with a fault once the gate exists.
+FAULTY = """
+import os, sys
+gate = sys.argv[1]
+sys.path.insert(0, sys.argv[2])
+del sys.argv[:2]
+from termsprawlctl.cli import main
+from termsprawlctl.tui import clients
+parse_clients = clients.parse_clients
+
+def faulty(rows):
     if os.path.exists(gate):
-        line = re.sub(rb"^(\\d+\t\\d+\t\\d+\t\\d+\t)\\d+\t", rb"\\1soon\t", line)
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()
+        raise ValueError
+    return parse_clients(rows)
+
+clients.parse_clients = faulty
+sys.exit(main())
 """
 
 
 def test_after_a_fault_of_its_own_nothing_is_shared_any_more(argv, tmux, tmp_path):
-    gate, stand_in = tmp_path / "gate", tmp_path / "tmux"
-    stand_in.write_text(ODD_TMUX.format(python=sys.executable, real=shutil.which("tmux"), gate=str(gate)))
-    stand_in.chmod(0o755)
-    share = RunningShare(argv, {**tmux.env, "PATH": os.pathsep.join([str(tmp_path), tmux.env["PATH"]])})
+    gate = tmp_path / "gate"
+    share = RunningShare([sys.executable, "-ISBXutf8", "-c", FAULTY, str(gate), *argv], tmux.env)
     assert share.context()["ready"]
     gate.touch()
     assert ask(share.path, GET) == {"status": "rejected", "code": "revoked"}
