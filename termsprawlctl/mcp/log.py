@@ -33,16 +33,23 @@ class Log:
         """Take text for writing; returns at once."""
         data = encode(text)
         with self._changed:
-            if self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
+            if self._waiting_bytes + len(data) > MAX_WAITING_BYTES or not self._has_thread():
                 self._dropped += 1
                 return len(text)
             self._waiting.append(data)
             self._waiting_bytes += len(data)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._write_for_ever, name="log", daemon=True)
-                self._thread.start()
             self._changed.notify_all()
         return len(text)
+
+    def _has_thread(self) -> bool:
+        if self._thread is None:
+            thread = threading.Thread(target=self._write_for_ever, name="log", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False  # none is to be had; whoever has something to say next tries again
+            self._thread = thread
+        return True
 
     def flush(self) -> None:
         """Nothing to do: write() hands over at once."""
