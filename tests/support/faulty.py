@@ -10,7 +10,7 @@ after the other:
 
     {"roots": [...],            what belongs to the test
      "kinds": [...] or null,    which steps count; null for all
-     "threads": "main" or "requests",   the host's own thread, or those that answer calls
+     "threads": "main",         the first thread; "requests": those of a host that answer calls; "all": counted together
      "step": 3,                 the number of the step, from 1; 0 for none
      "do": "ENOSPC",            an errno's name: the step fails with it; "lasting" in the plan: and all after it
            "SIGKILL",           a signal's name: this process gets it (`pid` in the plan: that one)
@@ -21,6 +21,7 @@ after the other:
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -32,6 +33,7 @@ import time
 
 _write, _open, _close, _read = os.write, os.open, os.close, os.read
 _state = threading.local()
+_all = itertools.count(1)
 _plan_path = ""
 
 # Audit event: (kind, which arguments are paths).
@@ -82,17 +84,19 @@ def _step(kind, paths):
     with _Silence():
         name = threading.current_thread().name
         where = "main" if threading.current_thread() is threading.main_thread() else "requests"
-        if where == "requests" and not name.startswith("Thread-"):
-            return  # a thread with a name of its own does the same again and again, whenever it likes
         if not hasattr(_state, "plan"):
             _state.plan, _state.number = _read_plan(), 0
         plan = _state.plan
+        if plan.get("threads") == "all":
+            where = "all"
+        elif where == "requests" and not name.startswith("Thread-"):
+            return  # a thread with a name of its own does the same again and again, whenever it likes
         if where != plan.get("threads", "main") or (plan.get("kinds") and kind not in plan["kinds"]):
             return
         texts = [os.fsdecode(path) for path in paths if isinstance(path, (str, bytes, os.PathLike))]
         if len(texts) < len(paths) or (texts and not any(t.startswith(tuple(plan["roots"])) for t in texts)):
             return
-        _state.number += 1
+        _state.number = next(_all) if where == "all" else _state.number + 1
         if plan.get("trace"):
             _note(plan["trace"], f"{_state.number} {kind} {' '.join(texts)}\n")
         if _state.number == plan["step"] or (plan.get("lasting") and 0 < plan["step"] <= _state.number):
