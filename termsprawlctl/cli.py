@@ -116,13 +116,20 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):
         """As argparse does it; words after `--` become `passed_on` where the command hands them on."""
+        return super().parse_known_args(*self._without_passed_on(args, namespace))
+
+    def parse_known_intermixed_args(self, args=None, namespace=None):
+        """The same; newer Pythons do not come by parse_known_args() on this way."""
+        return super().parse_known_intermixed_args(*self._without_passed_on(args, namespace))
+
+    def _without_passed_on(self, args, namespace) -> tuple:
         self.declare()
         if self.passes_on is not None and args is not None and "--" in args:
             cut = list(args).index("--")
             namespace = namespace or argparse.Namespace()
             namespace.passed_on = list(args)[cut + 1 :]
             args = list(args)[:cut]
-        return super().parse_known_args(args, namespace)
+        return args, namespace
 
     def format_usage(self) -> str:
         usage = super().format_usage()

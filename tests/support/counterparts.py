@@ -17,7 +17,7 @@ def package(name: str) -> Path:
     """The folder of an installed npm package; skips the test when it is not there."""
     folder = INSTALLED / "node" / name.replace("/", "+")
     if not (folder / "version").is_file():
-        pytest.skip(f"{name}: {_why(name.replace('/', '+'), 'npm')}")
+        pytest.skip(f"{name}: {why(name.replace('/', '+'), 'npm')}")
     return folder / "node_modules" / name
 
 
@@ -36,7 +36,7 @@ def node() -> Path:
 def python() -> Path:
     """A Python with the packages of requirements.txt."""
     if not (INSTALLED / "python" / "requirements.txt").is_file():
-        pytest.skip(f"Python packages: {_why('python')}")
+        pytest.skip(f"Python packages: {why('python')}")
     return INSTALLED / "python" / "bin" / "python"
 
 
@@ -45,7 +45,8 @@ def path_with_node() -> str:
     return os.pathsep.join([str(node().parent), os.environ.get("PATH", os.defpath)])
 
 
-def _why(*names: str) -> str:
+def why(*names: str) -> str:
+    """The reason why something of one of these names could not be installed."""
     for name in names:
         reason = INSTALLED / "why" / name
         if reason.is_file():

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.counterparts import INSTALLED
+from support.counterparts import INSTALLED, why
 
 _ASK = """
 import sys
@@ -18,8 +18,8 @@ name = getattr(getattr(sys, "implementation", None), "name", "cpython")
 sys.stdout.write("%d.%d %s" % (sys.version_info[0], sys.version_info[1], name))
 """
 OLDEST = (3, 9)
-# Every version up to here has to run the built file where it can be had; a newer one is taken as well.
-NEWEST_RELEASED = (3, 15)
+# What every_kind() has on a machine that has everything; a newer version is taken as well.
+WANTED = (*(f"3.{minor}" for minor in range(9, 16)), "pypy3", "3-musl")
 
 
 @functools.cache
@@ -52,11 +52,11 @@ def every_kind() -> dict[str, str]:
     return kinds
 
 
-def missing_kinds() -> list[str]:
-    """The names that every_kind() would have on a machine that has everything, and that this one lacks."""
-    versions = [f"3.{minor}" for minor in range(OLDEST[1], NEWEST_RELEASED[1] + 1)]
-    there = every_kind()
-    return [name for name in [*versions, "pypy3", "3-musl"] if name not in there]
+def why_missing(kind: str) -> str:
+    """Why a kind of WANTED is not among every_kind()."""
+    if kind in ("3.10", "3.12"):
+        return "no suite of Debian has it, so that it is tried where a version manager put it"
+    return why(f"python{kind}" if kind == "3-musl" else "debian-sid", "debian")
 
 
 @functools.cache
