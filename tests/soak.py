@@ -19,7 +19,7 @@ import time
 import soak_calls
 import soak_host
 import soak_runs
-from support.footprint import Sample, at_points, growth, verdict
+from support.footprint import MEMORY_SHARE, Sample, at_points, growth, verdict
 from support.machine import described
 
 PARTS = {
@@ -60,7 +60,9 @@ def soak(program: str, parts: list[str], *, short: bool, tell) -> dict:
 
 def judge(part: dict) -> None:
     """Add to a part what is not flat, and whether all of it is as it has to be."""
-    part["not_flat"] = [f"{name}: {fault}" for name, taken in part["processes"].items() for fault in verdict(taken)]
+    share = part.get("memory_share", MEMORY_SHARE)
+    judged = {name: verdict(taken, share) for name, taken in part["processes"].items()}
+    part["not_flat"] = [f"{name}: {fault}" for name, faults in judged.items() for fault in faults]
     wrong = sum(part["counts"][name] for name in ("duplicate", "wrong", "lost"))
     part["ok"] = not (part["not_flat"] or part["faults"] or wrong)
 

@@ -41,7 +41,7 @@ def sample(pid: int, done: float, temporary: Path | None = None, like: Sample | 
     return now
 
 
-def verdict(samples: list[Sample]) -> list[str]:
+def verdict(samples: list[Sample], memory_share: float = MEMORY_SHARE) -> list[str]:
     """Why these samples are not flat, one line each; [] when they are. The first is the one after the warm-up.
 
     A count may never be above the first sample's. Memory is judged by its slope (the median of the slopes between
@@ -57,7 +57,7 @@ def verdict(samples: list[Sample]) -> list[str]:
                 f"{name}: {getattr(most, name)} at {most.done:.0%} of the run, {getattr(first, name)} after the warm-up"
             )
     for name in MEMORY:
-        bound_kib = max(MEMORY_FLOOR_KIB, MEMORY_SHARE * first.rss)
+        bound_kib = max(MEMORY_FLOOR_KIB, memory_share * first.rss)
         slope_kib = growth(samples, name)
         late = [getattr(one, name) for one in samples if one.done >= 0.75]
         above_kib = statistics.median(late) - getattr(first, name)
