@@ -44,7 +44,7 @@ def test_a_signal_at_any_step_of_a_start_or_a_stop_leaves_what_the_next_host_sta
         assert faulty.end() == 0
     steps = faulty.steps()
     number_of_it = getattr(signal, name)
-    for number in chosen(steps, 4 if name == "SIGKILL" else 20):
+    for number in chosen(steps, 5 if name == "SIGKILL" else 20):
         # On what the one before left.
         faulty.plan(name, number)
         faulty.run()
@@ -64,7 +64,7 @@ def test_a_shortage_at_any_step_of_a_start_is_told_in_one_line_and_leaves_nothin
     assert faulty.run()
     assert faulty.end() == 0
     steps = faulty.steps()
-    for number in chosen(steps, 5):
+    for number in chosen(steps, 7):
         faulty.plan(name, number, kinds=SHORTAGES[name])
         is_ready = faulty.run()
         status = faulty.end()
@@ -161,7 +161,7 @@ def test_a_host_that_is_killed_at_any_step_of_an_operation_is_followed_by_one_th
     serving.plan(threads="requests")
     assert act(serving)["ok"]
     steps = serving.steps()
-    for number in chosen(steps, 5):
+    for number in chosen(steps, 8):
         serving.plan("SIGKILL", number, threads="requests")
         answer = act(serving)
         was_reached = len(serving.steps()) >= number
@@ -178,13 +178,75 @@ def test_a_host_that_is_killed_at_any_step_of_an_operation_is_followed_by_one_th
     serving.assert_next_works()
 
 
+@pytest.mark.parametrize("name", ["ENOSPC", "EMFILE", "SIGKILL"])
+def test_closing_a_terminal_can_be_finished_whatever_step_of_it_failed(serving, name):
+    kinds = SHORTAGES.get(name)
+    serving.plan(threads="requests", kinds=kinds)
+    assert serving.call("terminal_close", nodeId=serving.kept)["ok"]
+    steps = serving.steps()
+    for number in chosen(steps, 8):
+        serving.plan()
+        node = serving.call("terminal_open")["value"]["nodeId"]
+        serving.plan(name, number, threads="requests", kinds=kinds)
+        answer = serving.call("terminal_close", nodeId=node)
+        serving.plan()
+        if name == "SIGKILL" and serving.process.poll() is None:
+            serving.end(signal.SIGKILL)
+        if name == "SIGKILL":
+            serving.end()
+            assert serving.run()
+        if not answer["ok"] and node in nodes_of(serving) | serving.sessions():
+            assert serving.call("terminal_close", nodeId=node)["ok"], (steps[number - 1], answer)
+        assert node not in nodes_of(serving) | serving.sessions(), steps[number - 1]
+        assert_one_truth(serving)
+    assert serving.end() == 0
+    serving.assert_next_works()
+
+
+@pytest.mark.parametrize("name", ["ENOSPC", "SIGKILL"])
+def test_work_whose_sending_was_cut_off_is_told_and_is_never_sent_twice(serving, name):
+    kinds = SHORTAGES.get(name)
+    person = serving.session.rpartition("/")[2].removesuffix(".json")
+    linked = serving.ctl_run("host", "link", person, serving.kept, "--data", str(serving.data))
+    assert linked.returncode == 0, linked.stderr
+
+    def send(number: int) -> dict:
+        return serving.call("agent_send", nodeId=serving.kept, messageId=f"m-{number}", text=f"work {number}.")
+
+    serving.plan(threads="requests", kinds=kinds)
+    assert send(0)["ok"]
+    steps = serving.steps()
+    for number in chosen(steps, 8):
+        # One that is pending is in the way of the next: a new host ends it, and says so.
+        serving.end(signal.SIGKILL)
+        serving.plan()
+        assert serving.run()
+        serving.plan(name, number, threads="requests", kinds=kinds)
+        sent = send(number)
+        serving.plan()
+        if name == "SIGKILL":
+            serving.end(signal.SIGKILL)
+            assert serving.run()
+        again = send(number)
+        assert again["ok"], (steps[number - 1], again)
+        if sent["ok"]:
+            assert again["value"]["taskId"] == sent["value"]["taskId"]
+        if again["value"]["state"] == "failed":
+            assert again["value"]["reason"]
+        shown = serving.call("terminal_read", nodeId=serving.kept)["value"]["output"]
+        assert shown.count(f"work {number}.") <= 1, shown
+        serving.assert_whole()
+    assert serving.end() == 0
+    serving.assert_next_works()
+
+
 @pytest.mark.parametrize("operation", ["open", "run", "submit"])
 def test_a_tmux_server_that_is_killed_at_any_step_of_an_operation_is_replaced_by_the_next_terminal(serving, operation):
     act = OPERATIONS[operation]
     serving.plan(threads="requests", kinds=["popen"])
     assert act(serving)["ok"]
     steps = serving.steps()
-    for number in chosen(["popen"] * len(steps)) if LONG else range(1, len(steps) + 1, 3):
+    for number in chosen(["popen"] * len(steps)) if LONG else range(1, len(steps) + 1, 4):
         pid = int(serving.tmux("display-message", "-p", "#{pid}"))
         serving.plan("SIGKILL", number, threads="requests", kinds=["popen"], pid=pid)
         answer = act(serving)

@@ -354,11 +354,10 @@ def test_what_watches_ends_at_a_signal_although_nobody_reads_it(serving, full_pi
     assert serving.end() == 0
 
 
-CLOSED = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-", "all": "<&- >&- 2>&-"}
-BROKEN = {"stdout": "| true", "full": "> /dev/full", "full-stderr": "2> /dev/full"}
+WIRINGS = [">&-", "2>&-", "<&- >&- 2>&-", "| true", "> /dev/full"]
 
 
-@pytest.mark.parametrize("wiring", [*CLOSED.values(), *BROKEN.values()])
+@pytest.mark.parametrize("wiring", WIRINGS)
 def test_commands_do_their_work_whatever_their_descriptors_lead_to(desk, wiring):
     def shell(words: str, statuses: tuple[int, ...]) -> None:
         argv = ["bash", "-c", f"set -o pipefail; {desk.ctl} {words} {wiring}"]
@@ -410,7 +409,7 @@ def test_a_host_stops_in_time_although_tmux_stands_still(serving):
     serving.assert_next_works()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_start_that_is_ended_leaves_a_host_that_works_or_none(desk, number):
     for delay_s in (0.05, 0.1, 0.2):  # where it is cut off differs; each place has to do
         child = subprocess.Popen(
@@ -456,7 +455,7 @@ def serving_call(host):
 # --- the clock ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("off_s", [-10 * 365 * 86_400, -3600, 3600, 10 * 365 * 86_400])
+@pytest.mark.parametrize("off_s", [-3600, 10 * 365 * 86_400])
 def test_a_clock_that_jumps_changes_nothing(serving, off_s):
     first = serving.call("terminal_open")["value"]["nodeId"]
     serving.set_clock(off_s)
