@@ -102,7 +102,7 @@ def test_variables_of_any_text_make_settings_that_hold(environment):
     assert 0 < made.timeout_s <= 7 * 24 * 3600
     assert 0 < made.heartbeat_s <= 7 * 24 * 3600
     assert made.effort in ("", *EFFORTS)
-    assert all(line.isprintable() and len(line) < 400 for line in warned)
+    assert all(line.isprintable() and len(line) < 600 for line in warned)  # of 40 characters each an escape of ten
 
 
 @pytest.fixture(scope="module")

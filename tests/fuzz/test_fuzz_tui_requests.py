@@ -28,7 +28,12 @@ EXAMPLES = settings.default.max_examples
 
 
 class Share(PlayedShare):
-    """Knows two sessions."""
+    """Knows two sessions; keeps the faults that would end a real share."""
+
+    def __init__(self, temp_root) -> None:
+        super().__init__(temp_root)
+        self.faults: list[dict] = []
+        self._loop.set_exception_handler(lambda _loop, context: self.faults.append(context))
 
     def validate(self, session_id, done) -> None:
         super().validate(session_id if session_id in ("ses_a", "ses_there") else "ses_unknown", done)
@@ -151,6 +156,7 @@ def check_served(share) -> None:
     answer = ask(share.path, GET)
     assert answer["status"] == "context"
     eventually(lambda: not share.run(lambda: len(share.share.connections)), "all connections are let go")
+    assert share.faults == []
     assert not hostile.shows(share.place.token, repr(share.reports))
     share.reports.clear()
     # A share answers 128 selections in its life; these are for finding faults.
