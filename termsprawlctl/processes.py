@@ -197,8 +197,8 @@ def command_line_of(pid: int) -> list[str]:
     except OSError:
         if os.path.isdir("/proc/self"):
             return []
-    try:  # macOS and the BSDs
-        answer = run(["ps", "-o", "args=", "-p", str(pid)], timeout_s=_PS_TIMEOUT_S).stdout
+    try:  # macOS and the BSDs; -ww: to no terminal they write 79 characters at most
+        answer = run(["ps", "-ww", "-o", "args=", "-p", str(pid)], timeout_s=_PS_TIMEOUT_S).stdout
     except CtlError:
         return []
     return answer.decode("utf-8", "replace").split()

@@ -157,5 +157,6 @@ def _from_ps(pane_pid: int) -> Program | None:
 
 
 def _ps(column: str, pid: int) -> str:
-    done = run(["ps", "-o", column, "-p", str(pid)], timeout_s=_PS_TIMEOUT_S)
+    # -ww: where it writes to no terminal, macOS cuts lines after 79 characters.
+    done = run(["ps", "-ww", "-o", column, "-p", str(pid)], timeout_s=_PS_TIMEOUT_S)
     return done.stdout.decode("utf-8", "replace").strip()
