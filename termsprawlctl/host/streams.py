@@ -236,20 +236,23 @@ class Streams:
                     while self._arrivals:
                         descriptor, stream = self._arrivals.pop(0)
                         selector.register(descriptor, selectors.EVENT_READ, stream)
-                else:
-                    self._read_one(selector, key.fd, key.data)
+                elif not self._read_one(key.fd, key.data):
+                    self._end(selector, key.fd, key.data)
 
-    def _read_one(self, selector: selectors.BaseSelector, descriptor: int, stream: Stream) -> None:
+    def _read_one(self, descriptor: int, stream: Stream) -> bool:
+        """Take what came; False when nothing more will."""
         try:
             data = os.read(descriptor, READ_BYTES)
+            if data:
+                stream.append(data)
+                self._on_output(stream.node_id, len(data))
         except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if data:
-            stream.append(data)
-            self._on_output(stream.node_id, len(data))
-            return
+            return True
+        except Exception:  # noqa: BLE001 - out of memory, for example: this stream ends, not all the others
+            return False
+        return bool(data)
+
+    def _end(self, selector: selectors.BaseSelector, descriptor: int, stream: Stream) -> None:
         selector.unregister(descriptor)
         os.close(descriptor)
         stream.finish()

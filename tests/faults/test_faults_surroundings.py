@@ -214,6 +214,30 @@ def test_output_is_followed_as_soon_as_a_thread_is_to_be_had(tmp_path, monkeypat
     until(lambda: stream.end == 5, "nothing was read")
 
 
+def test_a_fault_in_one_terminals_output_ends_its_stream_and_no_other(tmp_path):
+    class Quiet:
+        def run(self, *_words, **_options) -> str:
+            return ""
+
+    def fails(_data: bytes) -> None:
+        raise MemoryError
+
+    ended: list[str] = []
+    streams = Streams(str(tmp_path), Quiet(), on_end=ended.append)
+    one, other = streams.get("n-1"), streams.get("n-2")
+    one.listen(fails)
+    for name in ("n-1", "n-2"):
+        with open(tmp_path / f"{name}.out", "wb") as fifo:
+            fifo.write(b"hello")
+    until(lambda: one.ended and other.end == 5, "the others are not read")
+    until(lambda: "n-1" in ended, "nobody is told")
+    again = streams.get("n-1")
+    assert again is not one
+    with open(tmp_path / "n-1.out", "wb") as fifo:
+        fifo.write(b"hello")
+    until(lambda: again.end == 5, "it is not followed again")
+
+
 # --- disks --------------------------------------------------------------------------------
 
 
