@@ -482,7 +482,16 @@ def serving_call(host):
 @pytest.mark.parametrize("off_s", [-3600, 10 * 365 * 86_400])
 def test_a_clock_that_jumps_changes_nothing(serving, off_s):
     first = serving.call("terminal_open")["value"]["nodeId"]
+    person = Path(serving.session).stem
+    assert serving.ctl_run("host", "link", person, first).returncode == 0
+    task = serving.call("agent_send", nodeId=first, messageId="m-1", text="work")["value"]["taskId"]
     serving.set_clock(off_s)
+    assert serving.call("agent_task", taskId=task)["value"]["state"] == "submitted"
+    answer = transport.call(
+        str(Path(serving.session).with_name(f"{first}.json")), "agent_reply", {"taskId": task, "text": "done"}
+    )
+    assert answer["ok"], answer
+    assert serving.call("agent_task", taskId=task)["value"]["reply"] == "done"
     second = serving.call("terminal_open")["value"]["nodeId"]
     for node in (first, second):
         ran = serving.call("terminal_run", nodeId=node, command="echo here", timeoutMs=20_000)
