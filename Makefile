@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test fuzz soak bench release docs lint format clean
+.PHONY: build demo test fuzz compat soak bench release docs lint format clean
 
 build: $(BIN)/shiv
 	$(BIN)/python build.py
@@ -20,6 +20,11 @@ fuzz: build
 # Whether it holds: 100,000 calls, 200 agent runs, 200 terminals, with what they leave in memory. Some minutes.
 soak: build
 	$(BIN)/python tests/soak.py dist/termsprawlctl
+
+# The suites with every Python and every tmux that can be had here, one after the other.
+compat: build
+	sh tests/counterparts/install.sh
+	$(BIN)/python tests/compat.py $(COMPAT)
 
 bench: build
 	$(BIN)/python tests/bench.py dist/termsprawlctl

@@ -5,6 +5,13 @@ there and the rest is a new command, unless the `;` is escaped; `-t name` matche
 prefixes and patterns, `-t =name` does not; text for a pane arrives unchanged only
 through a paste buffer; display-message succeeds without its target and expands
 everything to nothing; a command and its arguments have to fit into 16 KiB.
+
+The oldest that will do is 3.2, by tmux's list of changes: it brought `new-session -e`, the
+flag `-N` (never start a server), `attach-session -f` with ignore-size and no-output, and
+client_flags. All else that is used here and in its callers is older: pane options and
+`show-options -A` (3.0), `split-window -l` in lines (3.1), `-E` (2.4). What is newer is asked
+for by version only: prompt types of command-prompt (3.3), display-popup's border lines (3.6).
+Of 3.2 itself is known that it splits the path of a configuration file at every `:`.
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ import re
 from .errors import CtlError
 from .processes import environment_without, find_program, run
 
-OLDEST = (3, 2)  # the first with client_flags and new-session -e as used here
+OLDEST = (3, 2)  # see above
 # sun_path holds 108 bytes on Linux and 104 on macOS, a NUL included.
 MAX_SOCKET_PATH_BYTES = 103 if os.uname().sysname == "Darwin" else 107
 COMMAND_TIMEOUT_S = 10.0  # a healthy server answers in milliseconds
