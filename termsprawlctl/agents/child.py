@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 
+from ..mcp.archive import for_children
 from ..processes import find_program
 from .processtree import MARKER, Family
 from .supervise import DISMISSED, encode_order
@@ -40,17 +41,19 @@ class Child:
         self._ending = False
         self._marker = order["marker"]
         self._buffer = b""
+        root, descriptors = for_children(ROOT)
+        order = {**order, "held": [*order["held"], *descriptors]}
         ours, theirs = socket.socketpair()
         self._control = ours
         try:
             self._supervisor = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
-                [sys.executable, "-ISB", "-c", BOOT, ROOT, str(theirs.fileno())],
+                [sys.executable, "-ISB", "-c", BOOT, root, str(theirs.fileno())],
                 stdin=files[0],
                 stdout=files[1],
                 stderr=files[2],
                 env={**environment, MARKER: self._marker},
                 cwd="/",
-                pass_fds=[theirs.fileno(), order["held"]],
+                pass_fds=[theirs.fileno(), *order["held"]],
                 start_new_session=True,
             )
             ours.sendall(encode_order(order))

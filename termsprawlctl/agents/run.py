@@ -169,7 +169,7 @@ class Run:
             "marker": mark,
             "polite": list(self._flavour.polite),
             "remove": [self._request.scratch],
-            "held": self._scratch.descriptor,
+            "held": [self._scratch.descriptor],
             "empty": [self._workspace] if self._workspace else [],
         }
         self._child = Child(order, environment, self._capture.files)

@@ -36,7 +36,7 @@ def encode_order(order: dict) -> bytes:
 
     argv (its first an absolute path), cwd, marker, polite ([(signal name, seconds)]),
     remove (trees to delete) and empty (directories to delete if empty) when nobody is
-    left to do it, and held: a descriptor to keep open until then.
+    left to do it, and held: descriptors to keep open until then, and from the CLI.
     """
     data = marshal.dumps(order)
     return len(data).to_bytes(SIZE_BYTES, "big") + data
@@ -61,7 +61,8 @@ class Supervisor:
         order = self._read_order()
         if order is None:
             return
-        os.set_inheritable(order["held"], False)
+        for descriptor in order["held"]:
+            os.set_inheritable(descriptor, False)
         adopt_orphans()
         self._pid = self._start(order)
         self._say(f"pid {self._pid}")

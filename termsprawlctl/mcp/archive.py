@@ -10,6 +10,7 @@ import os
 import sys
 
 _PACKAGE = __name__.partition(".")[0]
+_pinned: list[int] = []  # the descriptor, once there is one
 
 
 def pin() -> bool:
@@ -21,7 +22,8 @@ def pin() -> bool:
     if archive is None:
         return False
     try:
-        pinned = f"/proc/self/fd/{os.open(archive, os.O_RDONLY)}"
+        descriptor = os.open(archive, os.O_RDONLY)
+        pinned = f"/proc/self/fd/{descriptor}"
         if not os.path.isfile(pinned):
             return False
         import zipimport
@@ -40,4 +42,13 @@ def pin() -> bool:
     sys.path_hooks.insert(0, importer)
     for path in [path for path in sys.path_importer_cache if path.startswith(archive)]:
         del sys.path_importer_cache[path]
+    _pinned.append(descriptor)
     return True
+
+
+def for_children(root: str) -> tuple[str, list[int]]:
+    """Where another Python finds this very package, and the descriptors that it has to inherit for that.
+
+    `root` is the place of the package for one that is started from where nothing is pinned.
+    """
+    return (f"/proc/self/fd/{_pinned[0]}", _pinned[:1]) if _pinned else (root, [])
