@@ -68,7 +68,7 @@ def run(
         if program is None:
             raise CtlError(f"cannot run {argv[0]}: it is not installed, or not on PATH.")
     try:
-        child = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+        child = start(
             [program, *argv[1:]],
             stdin=pipe,
             stdout=pipe,
@@ -81,6 +81,7 @@ def run(
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
     with child:
         try:
+            raise_if_told_to_end()
             out, err = child.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             child.kill()
@@ -94,28 +95,62 @@ def run(
     return Completed(child.returncode, out, err)
 
 
+def start(argv: list[str], **options) -> subprocess.Popen:
+    """Start a child; what ends an Interruptible block waits until raise_if_told_to_end().
+
+    That is to be called first by the code that would end the child. Raises OSError.
+    """
+    guard = Interruptible.in_force
+    if guard is None:
+        return subprocess.Popen(argv, **options)  # noqa: S603 - an argv list, never a shell
+    guard.is_starting = True
+    try:
+        return subprocess.Popen(argv, **options)  # noqa: S603 - an argv list, never a shell
+    except BaseException:
+        guard.is_starting = False
+        raise
+
+
+def raise_if_told_to_end() -> None:
+    """Raise KeyboardInterrupt where a signal came while a child was being started."""
+    guard = Interruptible.in_force
+    if guard is not None:
+        guard.is_starting = False
+        if guard.told:
+            raise KeyboardInterrupt
+
+
 class Interruptible:
     """A `with` block that SIGTERM and SIGHUP end as Ctrl-C does, so that it ends its children first.
 
     Then the process ends by that signal. Only for the main thread.
     """
 
+    in_force: Interruptible | None = None  # signals belong to the process
+
+    def __init__(self) -> None:
+        self.told = 0  # the signal
+        self.is_starting = False  # a child, which nobody could end yet
+        self._before: dict = {}
+
     def __enter__(self) -> None:
-        self._told = 0
-        self._before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+        Interruptible.in_force = self
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         for number, handler in self._before.items():
-            if handler is signal.SIG_DFL:  # a caller that ignores one (nohup) means it
+            if handler is not signal.SIG_IGN:  # a caller that ignores one (nohup) means it
                 signal.signal(number, self._end)
 
     def _end(self, number: int, _frame) -> None:
-        self._told = number
-        raise KeyboardInterrupt
+        self.told = number
+        if not self.is_starting:
+            raise KeyboardInterrupt
 
     def __exit__(self, *_) -> None:
+        Interruptible.in_force = None
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        if self._told:
-            os.kill(os.getpid(), self._told)
+        if self.told:
+            os.kill(os.getpid(), self.told)
 
 
 def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:

@@ -12,7 +12,7 @@ from collections import namedtuple
 
 from .. import jsontext
 from ..errors import CtlError
-from ..processes import find_program, kill_group, run
+from ..processes import find_program, kill_group, raise_if_told_to_end, run, start
 from .dialects import Server
 
 HANDSHAKE_S = 30.0  # a start takes well under a second; a loaded machine gets time
@@ -82,7 +82,7 @@ def _converse(server: Server, environment, messages: list[dict]) -> tuple[dict, 
     answers: dict = {}
     with tempfile.TemporaryFile() as log:
         try:
-            process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
+            process = start(
                 server.argv,
                 env=environment,
                 stdin=subprocess.PIPE,
@@ -96,6 +96,7 @@ def _converse(server: Server, environment, messages: list[dict]) -> tuple[dict, 
             limit = threading.Timer(HANDSHAKE_S, kill_group, [process.pid])
             limit.start()
             try:
+                raise_if_told_to_end()
                 with contextlib.suppress(BrokenPipeError):
                     process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
                     process.stdin.flush()

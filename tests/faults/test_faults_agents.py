@@ -28,7 +28,7 @@ HANG = (
     "record('ready', os.getpid())\ntime.sleep(600)\n"
 )
 # What makes a run, apart from files: the pair of sockets, the supervisor, and what it is told.
-PARTS = ("socketpair", "vfork", "sendto", "flock")
+PARTS = ("socketpair", faults.STARTS, "sendto", "flock")
 # Without opening files: how often a run does depends on the processes of the machine, which it looks at.
 CALLS = ("mkdir", "mkdirat", "rmdir", "unlink", "unlinkat", "write", "fchmod", *PARTS)
 
@@ -71,7 +71,7 @@ def assert_clean_and_working(box, told: str) -> None:
 def test_whichever_step_of_a_run_fails_it_says_so_and_leaves_nothing(box, tmp_path):
     box.script(WORK)
     for step in steps(box, tmp_path):
-        error = "EAGAIN" if step.call == "vfork" else "ENOLCK" if step.call == "flock" else "EMFILE"
+        error = "EAGAIN" if step.call == faults.STARTS else "ENOLCK" if step.call == "flock" else "EMFILE"
         done = agent_run(box, faults.failing(step, error))
         told = f"{step!r} -> {error}: {done.returncode} {done.stderr}"
         assert "Traceback" not in done.stderr, told
@@ -129,6 +129,25 @@ def test_whatever_ends_a_server_nothing_of_its_runs_goes_on(box, fault, backgrou
         until(lambda: not box.leftovers(), "the removal of its files")
     with box.server() as server:
         assert_server_works(box, server)
+
+
+@pytest.mark.parametrize("work", [False, True], ids=["empty", "with work in it"])
+def test_the_workspace_of_a_server_that_was_killed_goes_with_the_next_if_it_is_empty(box, work):
+    box.script("begin()\n" + "open('work', 'w').close()\n" * work + "end(os.getcwd())\n")
+    argv = [box.ctl, "mcp", "agent", "codex"]
+
+    def a_run(server) -> str:
+        server.initialize()
+        return structured(server.answer_to(server.call("run", prompt="p")))["answer"]
+
+    with McpServer(argv, box.env) as server:
+        first = a_run(server)
+    assert box.leftovers() == [os.path.basename(first)]
+    with McpServer(argv, box.env) as server:
+        second = a_run(server)
+        assert box.leftovers() == sorted(os.path.basename(path) for path in ([first, second] if work else [second]))
+        server.close()
+        assert server.exit_status() == 0
 
 
 @pytest.mark.parametrize("who", ["server", "supervisor", "agent"])

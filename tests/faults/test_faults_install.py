@@ -143,12 +143,18 @@ wait
 """
 
 
+def with_hanging_client(folder: Path) -> Path:
+    """A folder of programs with a client that never lists its servers; says so in the file `told`."""
+    programs = folder / "bin"
+    programs.mkdir()
+    (programs / "codex").write_text(HANGING.format(python=sys.executable, told=folder / "told"))
+    (programs / "codex").chmod(0o755)
+    return programs
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ended_while_the_client_lists_its_servers_it_ends_the_client_with_all_that_it_started(client, tmp_path, number):
-    told, programs = tmp_path / "told", tmp_path / "bin"
-    programs.mkdir()
-    (programs / "codex").write_text(HANGING.format(python=sys.executable, told=told))
-    (programs / "codex").chmod(0o755)
+    programs, told = with_hanging_client(tmp_path), tmp_path / "told"
     client.prepare("install")
     env = {**client.marked.env, "PATH": f"{programs}{os.pathsep}{client.marked.env['PATH']}"}
     argv = [word for word in client.argv("install") if word != "--no-verify"]
@@ -157,5 +163,20 @@ def test_ended_while_the_client_lists_its_servers_it_ends_the_client_with_all_th
     faults.until(lambda: told.is_file() and told.read_text().endswith("\n"), "the client is asked")
     process.send_signal(number)
     assert process.wait(faults.PATIENCE_S) == (130 if number == signal.SIGINT else -number)
+    client.marked.assert_gone()
+    assert faults.snapshot(client.folder) == client.installed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("nth", [1, 2], ids=["the server", "the client"])
+def test_ended_at_the_very_start_of_a_program_that_it_asks_it_ends_that_too(client, tmp_path, number, nth):
+    programs = with_hanging_client(tmp_path)
+    client.prepare("install")
+    env = {**client.marked.env, "PATH": f"{programs}{os.pathsep}{client.marked.env['PATH']}"}
+    argv = [word for word in client.argv("install") if word != "--no-verify"]
+    before = faults.dying(faults.Step(faults.STARTS, nth, ""), number)
+    null = subprocess.DEVNULL
+    done = subprocess.run([*before, *argv], env=env, stdin=null, stdout=null, stderr=null, timeout=60, check=False)
+    assert done.returncode == (130 if number == signal.SIGINT else -number)
     client.marked.assert_gone()
     assert faults.snapshot(client.folder) == client.installed

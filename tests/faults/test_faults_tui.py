@@ -170,6 +170,20 @@ def test_a_tmux_that_is_killed_at_whichever_call_ends_the_share_and_leaves_nothi
         assert sharing.places() == [], at
 
 
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_bar_that_cannot_end_by_itself_is_taken_away_and_the_mouse_put_back(sharing, number):
+    share = RunningShare([*sharing.argv, "--bar"], {**sharing.marked.env, "AT": "0", "DO": ""})
+    pane = sharing.tmux.run("list-panes", "-t", "=one:", "-F", "#{@termsprawlctl-bar} #{pane_pid}").splitlines()[-1]
+    assert pane.startswith("on ")
+    os.kill(int(pane.split()[1]), number)
+    if number == signal.SIGSTOP:
+        share.process.send_signal(signal.SIGTERM)
+    assert share.ended() == 0
+    sharing.assert_gone("the bar")
+    faults.until(lambda: not sharing.bars(), "the end of the bar's process")
+    assert sharing.places() == []
+
+
 DAMAGES = {
     "the endpoint is removed": lambda folder: (folder / "endpoint.json").unlink(),
     "the endpoint is replaced": lambda folder: (
@@ -202,6 +216,7 @@ def test_a_share_whose_files_are_taken_away_can_still_be_ended(ctl, sharing, dam
 
 
 def test_whichever_step_of_its_start_fails_a_share_says_so_and_leaves_nothing(sharing, tmp_path):
+    faults.need_strace()
     calls = ("mkdir", "chmod", "bind", "listen", "fchmod", "fcntl", "flock", "socket", "pipe2")
     for call, error in [(call, "ENOSPC" if call == "mkdir" else "EMFILE") for call in calls]:
         before = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", os.devnull, "-e", f"trace={call}"]

@@ -123,6 +123,10 @@ def need_strace() -> None:
         pytest.skip(_why_no_strace())
 
 
+# How subprocess starts a program.
+STARTS = "vfork" if sys.version_info >= (3, 10) else "clone"
+
+
 class Step:
     """One system call of a process: the `ordinal`-th of its name in that process (1: the first)."""
 
@@ -165,12 +169,14 @@ def failing(step: Step, error: str, *, ever_after: bool = False) -> list[str]:
 
     Its children count their calls for themselves.
     """
+    need_strace()
     when = f"{step.ordinal}{'+' if ever_after else ''}"
     return ["strace", *_QUICKLY, *_injecting(step.call, f"error={error}:when={when}")]
 
 
 def dying(step: Step, number: int = signal.SIGKILL) -> list[str]:
     """The words before an argv that send a process a signal when it makes this call."""
+    need_strace()
     # What makes strace quick loses signals.
     return ["strace", *_injecting(step.call, f"signal={signal.Signals(number).name}:when={step.ordinal}")]
 
