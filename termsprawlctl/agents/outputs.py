@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 
 from ..files import private_directory, remove_quietly
 from ..jsontext import encode
+from ..leftovers import HeldDirectory, hold, sweep
 from ..ownership import is_ours
 
 # Older ones are removed when a new one is written.
 KEPT_FILES = 50
 KEPT_BYTES = 256 << 20
 SUFFIX = ".txt"
+_PART = ".part"
+_LEFTOVER = re.compile(r"run-[0-9a-f]{16}\.txt\.part")
 
 
 def directory() -> str:
@@ -27,16 +31,17 @@ def directory() -> str:
         return _temporary_directory()
 
 
-_temporary: list[str] = []  # the one of this process, where there is no other place
+_temporary: list = []  # the one of this process, where there is no other place
 
 
 def _temporary_directory() -> str:
     # Under a name of its own each time: anybody could have taken one that is known before.
-    if not (_temporary and is_ours(_temporary[0])):
-        import tempfile
+    # Those of processes that have ended are removed.
+    if not (_temporary and is_ours(_temporary[0].path)):
+        import shutil
 
-        _temporary[:] = [tempfile.mkdtemp(prefix="termsprawlctl-outputs-")]
-    return _temporary[0]
+        _temporary[:] = [HeldDirectory("termsprawlctl-outputs-", lambda path: shutil.rmtree(path, ignore_errors=True))]
+    return _temporary[0].path
 
 
 def save(pieces) -> str:
@@ -44,18 +49,24 @@ def save(pieces) -> str:
     folder = directory()
     _prune(folder)
     path = os.path.join(folder, f"run-{os.urandom(8).hex()}{SUFFIX}")
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    part = path + _PART
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            hold(descriptor, part)
             for piece in pieces:
                 file.write(encode(piece))
+            file.flush()
+            # Under its name it is whole. Taken for a leftover before it was held, it is not there any more.
+            os.replace(part, path)
     except OSError:
-        os.unlink(path)
+        remove_quietly(part)
         raise
     return path
 
 
 def _prune(folder: str) -> None:
+    sweep(folder, _LEFTOVER, remove_quietly)
     entries = [entry for entry in os.scandir(folder) if entry.name.startswith("run-") and entry.name.endswith(SUFFIX)]
     found = []
     for entry in entries:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -142,10 +143,11 @@ def test_the_workspace_of_a_server_that_was_killed_goes_with_the_next_if_it_is_e
 
     with McpServer(argv, box.env) as server:
         first = a_run(server)
-    assert box.leftovers() == [os.path.basename(first)]
+    place = os.path.dirname(first)
+    assert os.listdir(place) == [os.path.basename(first)]
     with McpServer(argv, box.env) as server:
         second = a_run(server)
-        assert box.leftovers() == sorted(os.path.basename(path) for path in ([first, second] if work else [second]))
+        assert set(os.listdir(place)) == {os.path.basename(path) for path in ([first, second] if work else [second])}
         server.close()
         assert server.exit_status() == 0
 
@@ -287,6 +289,25 @@ def test_kept_answers_are_bounded_and_the_newest_stays_whatever_the_clock_says(t
     left = {os.path.join(outputs.directory(), name) for name in os.listdir(outputs.directory())}
     assert {third, fourth} <= left
     assert later not in left
+
+
+def test_killed_while_it_keeps_an_answer_it_leaves_no_half_one_that_looks_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    program = (
+        "import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from termsprawlctl.agents import outputs\n"
+        "def pieces():\n    yield 'half'\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "outputs.save(pieces())\n"
+    )
+    root = Path(outputs.__file__).parent.parent.parent
+    done = subprocess.run([sys.executable, "-c", program, str(root)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    left = os.listdir(outputs.directory())
+    assert len(left) == 1
+    assert not left[0].endswith(".txt")
+    path = outputs.save(["whole"])
+    assert os.listdir(outputs.directory()) == [os.path.basename(path)]
+    assert Path(path).read_text() == "whole"
 
 
 # --- the clock -----------------------------------------------------------------------------
