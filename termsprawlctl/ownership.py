@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -50,18 +51,37 @@ def refuse_foreign_way(path: str) -> None:
     only its owner. Trusted are root, and who owns the root directory (in a user namespace
     nobody is root) or the home directory, whose files this user's shells read anyway.
     """
-    trusted = {0, os.getuid(), *map(_owner, ("/", os.environ.get("HOME") or "/"))}
-    above = os.path.realpath(path)
-    while above != os.path.dirname(above):
-        above = os.path.dirname(above)
-        try:
-            status = os.stat(above)
-        except PermissionError:
-            continue  # a sandbox hides it, from what it keeps in as well
+    trusted = _trusted()
+    for above, status in _way(os.path.dirname(os.path.realpath(path))):
         if status.st_uid not in trusted:
             raise OSError(0, f"{above} above it belongs to another user", path)
         if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
             raise OSError(0, f"other users may write to {above} above it", path)
+
+
+def others_may_add_above(path: str) -> bool:
+    """Whether another user may put files into this directory, which may be missing, or one above it, sticky or not."""
+    trusted = _trusted()
+    return any(
+        status.st_uid not in trusted or status.st_mode & stat.S_IWOTH for _, status in _way(os.path.realpath(path))
+    )
+
+
+def _trusted() -> set[int]:
+    return {0, os.getuid(), *map(_owner, ("/", os.environ.get("HOME") or "/"))}
+
+
+def _way(path: str):
+    """(directory, its status) of the directory and of all above it, as far as they can be seen."""
+    while True:
+        status = None
+        with contextlib.suppress(OSError):  # there is none, or a sandbox hides it
+            status = os.stat(path)
+        if status is not None:
+            yield path, status
+        if path == os.path.dirname(path):
+            return
+        path = os.path.dirname(path)
 
 
 def refuse_planted(path: str) -> None:

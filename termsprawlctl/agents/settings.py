@@ -120,7 +120,7 @@ class Folders:
             if self._held is not None:
                 self._held.release()
             # One of a server that was killed goes if it is empty, as ours does.
-            self._held = HeldDirectory("termsprawlctl-workspace-", os.rmdir)
+            self._held = HeldDirectory("termsprawlctl-workspace-", os.rmdir, _workspace_root())
             self.workspace = self._held.path
         return self.workspace
 
@@ -130,6 +130,26 @@ class Folders:
             with contextlib.suppress(OSError):  # it may hold the work of the runs
                 os.rmdir(self.workspace)
             self._held.release()
+
+
+def _workspace_root() -> str:
+    """The directory for workspaces: that for temporary files, unless other users may put files there or above.
+
+    CLIs look for configuration in the folders above the one that they work in, and start
+    what it says. A place in the user's home serves then, if it is better and in no
+    repository, which a CLI would take for the project. Raises OSError.
+    """
+    from ..files import private_directory
+    from ..leftovers import temporary_root
+    from ..ownership import others_may_add_above
+    from .repository import root_of
+
+    temporary = temporary_root(os.environ)
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    if others_may_add_above(temporary) and os.path.isabs(state) and not (others_may_add_above(state) or root_of(state)):
+        with contextlib.suppress(OSError):
+            return private_directory(os.path.join(state, "termsprawlctl", "workspaces"))
+    return temporary
 
 
 def _problem(path: str) -> str:

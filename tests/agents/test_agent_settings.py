@@ -86,7 +86,9 @@ def test_a_file_is_no_folder(tmp_path):
     assert "is no directory" in warnings[0]
 
 
-def test_one_temporary_workspace_serves_all_runs_and_goes_only_if_it_is_empty():
+def test_one_temporary_workspace_serves_all_runs_and_goes_only_if_it_is_empty(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     warnings = []
     folders = Folders("/no/such/default", warnings.append)
     first = folders.choose("")

@@ -14,6 +14,7 @@ from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import TOKEN, SessionFiles
 
 from termsprawlctl import files, ownership
+from termsprawlctl.agents.settings import Folders
 from termsprawlctl.session import peer, transport
 
 HAS_TABLES = pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="this system does not tell")
@@ -63,6 +64,50 @@ def test_a_data_directory_below_one_that_everybody_may_write_to_is_refused(tmp_p
     (tmp_path / "way").chmod(0o777)
     with pytest.raises(OSError, match="other users may write to"):
         files.named_directory(str(tmp_path / "link" / "data"))
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A directory for temporary files that everybody may write to, and a home that nobody else may."""
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp").chmod(0o1777)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    # What holds pytest's own directories is no part of the question.
+    monkeypatch.setattr(
+        ownership,
+        "_way",
+        lambda path, way=ownership._way: [
+            (above, status) for above, status in way(path) if above.startswith(str(tmp_path))
+        ],
+    )
+    return tmp_path / "tmp"
+
+
+def test_an_agent_without_a_folder_does_not_work_below_files_that_anybody_may_put_there(temporary, tmp_path):
+    folders = Folders("", print)
+    workspace = folders.choose("")
+    folders.close()
+    assert os.path.dirname(workspace) == str(tmp_path / "home" / ".local" / "state" / "termsprawlctl" / "workspaces")
+    temporary.chmod(0o755)
+    folders = Folders("", print)
+    assert os.path.dirname(folders.choose("")) == str(temporary)
+    folders.close()
+
+
+@pytest.mark.parametrize("worse", ["in a repository", "open to all", "not there to be made"])
+def test_a_home_that_is_no_better_is_not_used_for_an_agents_folder(temporary, tmp_path, worse):
+    home = tmp_path / "home"
+    if worse == "not there to be made":
+        home.write_text("a file")
+    else:
+        home.mkdir()
+        home.chmod(0o777 if worse == "open to all" else 0o755)
+        (home / ".git").mkdir()
+    folders = Folders("", print)
+    assert os.path.dirname(folders.choose("")) == str(temporary)
+    folders.close()
 
 
 @HAS_TABLES
