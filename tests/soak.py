@@ -102,6 +102,8 @@ def main() -> int:
     parser.add_argument("--part", action="append", choices=list(PARTS), help="only this part; may be given again")
     parser.add_argument("--json", action="store_true", help="the whole report, with all samples, as one JSON object")
     options = parser.parse_args()
+    if not os.path.exists("/proc/self/smaps_rollup"):
+        sys.exit("soak: this system does not tell what memory a process has to itself (/proc/PID/smaps_rollup).")
     begun_s = time.monotonic()
 
     def tell(line: str) -> None:

@@ -12,6 +12,8 @@ import soak
 from support.footprint import COUNTS, POINTS, Sample, growth, sample, verdict
 from support.pump import Pump
 
+pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="this system has no smaps_rollup")
+
 ROOT = Path(__file__).resolve().parent.parent
 FLAT = Sample(done=0.0, rss=20_000, pss=12_000, anonymous=11_000, descriptors=9, threads=4, children=0, files=0)
 
