@@ -196,3 +196,24 @@ def test_a_prompt_arrives_byte_for_byte_whatever_it_is(box):
             answer = json.loads(result["structuredContent"]["answer"])
             assert answer == [hashlib.sha256(arrived).hexdigest(), str(odd), str(odd)]
             assert result["structuredContent"]["cwd"] == str(odd)
+
+
+def test_eighty_megabytes_of_events_that_are_all_new_leave_the_server_small(box):
+    box.script(
+        """
+sys.stdin.read()
+for number in range(200):
+    new = str(number) + "x" * 200_000
+    say({"type": "text", "part": {"text": new, "messageID": "m"}})
+    tool = {"input": {"filePath": new, "command": new[:9]}, "status": "completed"}
+    say({"type": "tool_use", "sessionID": new, "part": {"tool": new if number % 2 else "write", "state": tool}})
+say({"type": "step_finish", "part": {"reason": "stop"}})
+""",
+        "opencode",
+    )
+    with box.server(agent="opencode") as server:
+        before = server.peak_memory_kib()
+        result = server.answer_to(server.call("run", prompt="p", model="m"))["result"]
+        check_ended(check_text(result), result["structuredContent"], RESULT_BYTES)
+        # The two ends of the answer, of 4 MB each, some times over.
+        assert server.peak_memory_kib() - before < 64 * 1024
