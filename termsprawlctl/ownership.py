@@ -48,11 +48,14 @@ def refuse_foreign_way(path: str) -> None:
     """Raise OSError where another user could move a directory away and put one of theirs in its place.
 
     That is whoever owns, or may write to, a directory above it; where the sticky bit is set
-    only its owner. Trusted are root, and who owns the root directory (in a user namespace
-    nobody is root) or the home directory, whose files this user's shells read anyway.
+    only its owner. Trusted are root, who owns the root directory (in a user namespace
+    nobody is root), and whoever could do so to the home directory, whose files this user's
+    shells read anyway.
     """
-    trusted = _trusted()
+    trusted, home = _trusted(), os.path.realpath(os.environ.get("HOME") or "/")
     for above, status in _way(os.path.dirname(os.path.realpath(path))):
+        if above == home:
+            return
         if status.st_uid not in trusted:
             raise OSError(0, f"{above} above it belongs to another user", path)
         if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:

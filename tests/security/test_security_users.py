@@ -222,8 +222,10 @@ def test_the_way_to_a_data_directory_must_be_nobody_elses(open_root, monkeypatch
     os.chown(way, STRANGER, STRANGER)
     with pytest.raises(OSError, match="above it belongs to another user"):
         named_directory(str(way / "data"))
-    monkeypatch.setenv("HOME", str(way))  # whose start-up files every shell of ours reads
-    named_directory(str(way / "data"))
+    # Who could replace the home directory has the start-up files of every shell of ours.
+    for home in (way, way / "home"):
+        monkeypatch.setenv("HOME", str(home))
+        named_directory(str(home / "data"))
 
 
 @pytest.mark.parametrize("kind", ["abstract", "ssh"])
