@@ -29,7 +29,6 @@ ALLOWED = {
         "agents/repository.py subprocess.Popen": "git, with a cap on what it says",
         "agents/processtree.py subprocess.run": "/bin/ps, for a supervisor that imports nothing else",
         "host/patterns.py subprocess.Popen": "a matcher that can be killed, this same Python",
-        "install/verify.py subprocess.Popen": "speaks with an MCP server over pipes",
         "session/node_terminal.py os.execve": "attach becomes tmux",
         "tui/control.py subprocess.Popen": "tmux in control mode, which speaks over pipes",
         "__main__.py os.execv": "starts over isolated, as the file's own first lines do",
