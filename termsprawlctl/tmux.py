@@ -58,15 +58,15 @@ class Tmux:
         """
         return self._run([*map(literal, arguments)], stdin, timeout_s)
 
-    def run_all(self, *commands: tuple[str, ...]) -> str:
+    def run_all(self, *commands: tuple[str, ...], stdin: bytes = b"") -> str:
         """Run several commands in one step: whoever is killed meanwhile leaves all of them done, or none.
 
-        tmux stops at the first that it refuses. Raises as run() does.
+        `stdin` is for the first of them. tmux stops at the first that it refuses. Raises as run() does.
         """
         words: list[str] = []
         for command in commands:
             words += [";", *map(literal, command)] if words else map(literal, command)
-        return self._run(words, b"", COMMAND_TIMEOUT_S)
+        return self._run(words, stdin, COMMAND_TIMEOUT_S)
 
     def has_session(self, name: str) -> bool:
         """Whether a session of exactly this name exists."""

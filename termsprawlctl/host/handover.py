@@ -45,9 +45,18 @@ class Handover:
         self._panes = panes
         # What a shell that cannot yank has to be given back.
         self._row = panes.screen(node_id, pane)[pane.line] if shell.kind == "dash" else ""
+        self._is_settled = False  # nothing of ours is left at the prompt or on the screen
 
     def type(self, line: str, started) -> None:
         """Type the line and wait for the event `started`. Raises CtlError; nothing has run then."""
+        try:
+            self._type(line, started)
+        except BaseException:
+            if not self._is_settled:  # tmux could not be run in the middle of it, for example
+                self._give_up()
+            raise
+
+    def _type(self, line: str, started) -> None:
         pane, node_id = self._pane, self._node_id
         # A pane that shows the alternate screen already (a program left it behind) has no other.
         if not pane.alternate:
@@ -108,10 +117,12 @@ class Handover:
             # Erased one by one the line does not become what is yanked.
             undo = _ERASE_ONE * len(line) + _YANK
         self._terminals.type(self._node_id, undo)
+        self._is_settled = True
         self._show_main()
 
     def _give_up(self) -> None:
         """Leave the shell at a fresh prompt, if it is at one at all."""
+        self._is_settled = True
         self._show_main()
         with contextlib.suppress(CtlError):
             if waiting_shell(self._pane.pid, self._pane.tty) is not None:

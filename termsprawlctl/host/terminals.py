@@ -129,13 +129,20 @@ class Terminals:
     def submit(self, node_id: str, command: str, pause_s: float = 0.0) -> None:
         """Type a command as one paste, so that tabs and newlines in it stay text, then press Enter."""
         pane = self._pane(node_id)
-        self._paste(pane, command, "-p")
-        time.sleep(pause_s)
-        self._tmux.run("send-keys", "-t", pane, "Enter")
+        enter = ("send-keys", "-t", pane, "Enter")
+        if pause_s:
+            if command:
+                self._tmux.run_all(*_paste(pane, command, "-p"), stdin=command.encode())
+            time.sleep(pause_s)
+            self._tmux.run(*enter)
+        else:  # in one step: no half-typed line is left behind
+            self._tmux.run_all(*_paste(pane, command, "-p"), enter, stdin=command.encode())
 
     def type(self, node_id: str, text: str) -> None:
         """Type exact characters, as a person would: without the marks of a paste."""
-        self._paste(self._pane(node_id), text)
+        pane = self._pane(node_id)
+        if text:
+            self._tmux.run_all(*_paste(pane, text), stdin=text.encode())
 
     def interrupt(self, node_id: str) -> None:
         """Press Ctrl-C."""
@@ -172,15 +179,6 @@ class Terminals:
             self._tmux.run("send-keys", "-t", pane, "-X", "cancel")
         return pane
 
-    def _paste(self, pane: str, text: str, *flags: str) -> None:
-        if not text:
-            return
-        # A buffer is the only way on which every byte arrives: send-keys takes a leading
-        # dash for an option and eats a `;` at the end.
-        buffer = f"ctl-{os.urandom(6).hex()}"
-        self._tmux.run("load-buffer", "-b", buffer, "-", stdin=text.encode())
-        self._tmux.run("paste-buffer", *flags, "-r", "-d", "-b", buffer, "-t", pane)
-
     def _capture(self, node_id: str, lines: int) -> str:
         target = exact_pane(tmux_session(node_id))
         try:
@@ -213,6 +211,15 @@ class Terminals:
 def no_format(text: str) -> str:
     """Text for an argument that tmux expands as a format: `#(...)` in it would even run commands."""
     return text.replace("#", "##")
+
+
+def _paste(pane: str, text: str, *flags: str) -> list[tuple[str, ...]]:
+    """The commands that paste their input, which is `text`, into a pane; none where there is nothing to paste."""
+    # A buffer is the only way on which every byte arrives: send-keys takes a leading
+    # dash for an option and eats a `;` at the end.
+    buffer = f"ctl-{os.urandom(6).hex()}"
+    load = ("load-buffer", "-b", buffer, "-")
+    return [load, ("paste-buffer", *flags, "-r", "-d", "-b", buffer, "-t", pane)] if text else []
 
 
 def _claim(node_id: str, project: str) -> tuple[str, ...]:

@@ -130,6 +130,9 @@ def test_a_shortage_at_any_step_of_an_operation_is_its_answer_and_leaves_no_half
         serving.plan(name, number, threads="requests", kinds=SHORTAGES[name])
         answer = act(serving)
         if not answer["ok"]:
+            serving.plan()
+            again = act(serving)
+            assert again["ok"], (steps[number - 1], answer, again)
             assert any(word in answer["error"] for word in _words(name)) or "does not show" in answer["error"], (
                 steps[number - 1],
                 answer,
