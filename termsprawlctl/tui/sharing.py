@@ -58,12 +58,15 @@ class _Sharing:
                 raise UsageError(f"nothing was shared: {self._over.result()}.")
             self._share.start(self._place.listener)
             if with_bar:
-                shown = bar.BarPane(self._tmux, self._client.session, self._client.window, self._place.path)
+                place = (self._client.session, self._client.window, self._place.path)
+                # In a thread: a tmux that does not answer must not hold up a revocation.
+                shown = await loop.run_in_executor(None, bar.BarPane, self._tmux, *place)
                 view.watch_pane(shown.pane, lambda: self._end("revoked (the bar was closed)"))
-            keys = _Keys(loop, self._end)
-            keys.take()
-            loop.add_signal_handler(signal.SIGCONT, keys.take)
-            self._announce()
+            if not self._over.done():
+                keys = _Keys(loop, self._end)
+                keys.take()
+                loop.add_signal_handler(signal.SIGCONT, keys.take)
+                self._announce()
             say(f"TUIMCP off: {await self._over}")
         finally:
             self._end("failed")

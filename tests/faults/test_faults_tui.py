@@ -184,6 +184,24 @@ def test_a_bar_that_cannot_end_by_itself_is_taken_away_and_the_mouse_put_back(sh
     assert sharing.places() == []
 
 
+def test_a_share_can_be_revoked_while_tmux_does_not_answer_to_the_making_of_a_bar(sharing):
+    started, _ = sharing.number_of_calls("--bar")
+    server = sharing.tmux.pid()
+    process = sharing.start(started, f"kill -STOP {server}", "--bar")
+    try:
+        faults.until(lambda: faults.state(server) == "T", "the call for the bar")
+        assert len(sharing.places()) == 1
+        process.send_signal(signal.SIGTERM)
+        faults.until(lambda: not sharing.places(), "the revocation", patience_s=5)  # the call waits for 10
+        assert process.poll() is None
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert process.wait(PATIENCE_S) == 0
+    process.stderr.close()
+    sharing.assert_gone("the bar")
+    sharing.assert_works("--bar")
+
+
 DAMAGES = {
     "the endpoint is removed": lambda folder: (folder / "endpoint.json").unlink(),
     "the endpoint is replaced": lambda folder: (
