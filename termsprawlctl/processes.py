@@ -54,10 +54,12 @@ def run(
     environment=None,
     cwd: str | None = None,
     with_its_own: bool = False,
+    when_late: str = "",
 ) -> Completed:
     """Run a child to its end; `stdin` is all that it can read. argv[0] is found by find_program().
 
     `with_its_own`: whatever ends this, nothing of the child's process group goes on.
+    `when_late`: what to do when it does not end in time.
     Raises CtlError when it cannot be started or takes longer than timeout_s (it is then
     killed).
     """
@@ -85,7 +87,7 @@ def run(
             out, err = child.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             child.kill()
-            raise CtlError(f"{argv[0]} did not finish within {timeout_s:g} s.") from None
+            raise CtlError(f"{argv[0]} did not finish within {timeout_s:g} s.", when_late) from None
         except BaseException:
             child.kill()
             raise

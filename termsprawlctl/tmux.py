@@ -28,6 +28,10 @@ MAX_SOCKET_PATH_BYTES = 103 if os.uname().sysname == "Darwin" else 107
 COMMAND_TIMEOUT_S = 10.0  # a healthy server answers in milliseconds
 MAX_QUOTED_CHARS = 200  # of what a broken program says
 _INSTALL = "Install tmux 3.2 or newer (Debian, Ubuntu: sudo apt-get install tmux)."
+_HANGS = (
+    "Its server stands still or hangs: let it go on (kill -CONT), or end it (kill -9) and all that runs in it; "
+    "`pgrep -a tmux` shows it."
+)
 
 
 class TmuxError(CtlError):
@@ -88,7 +92,14 @@ class Tmux:
         # -u: without it the output to a client without a UTF-8 locale is mangled.
         argv = [self.base[0], "-u", *self.base[1:], *words]
         environment = server_environment()
-        done = run(argv, stdin=stdin, timeout_s=timeout_s, environment=environment, with_its_own=self._is_apart)
+        done = run(
+            argv,
+            stdin=stdin,
+            timeout_s=timeout_s,
+            environment=environment,
+            with_its_own=self._is_apart,
+            when_late=_HANGS,
+        )
         if done.status != 0:
             text = done.stderr.decode("utf-8", "replace").strip()
             raise TmuxError(text or f"tmux {words[0]} failed with status {done.status}")

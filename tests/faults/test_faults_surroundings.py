@@ -425,6 +425,9 @@ def test_a_host_stops_in_time_although_tmux_stands_still(serving):
         stopped = serving.ctl_run("host", "stop")
         assert stopped.returncode == 0, stopped.stderr
         assert serving.end() == 0
+        started = serving.ctl_run("host", "start")
+        assert started.returncode == 1
+        assert b"kill -CONT" in started.stderr
     finally:
         os.kill(pid, signal.SIGCONT)
     assert serving.run()
