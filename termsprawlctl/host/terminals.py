@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 
 from ..errors import CtlError
@@ -45,6 +46,7 @@ class Terminals:
         self._tmux = tmux
         # Known while its socket exists, and still needed when that was deleted.
         self.server_pid: int | None = None
+        self._as_it_is: tuple[str, ...] | None = None  # what makes tmux paste text unchanged, once that is known
 
     def open(
         self, node_id: str, project: str, folder: str, environment: dict[str, str], argv: list[str] | None = None
@@ -132,17 +134,31 @@ class Terminals:
         enter = ("send-keys", "-t", pane, "Enter")
         if pause_s:
             if command:
-                self._tmux.run_all(*_paste(pane, command, "-p"), stdin=command.encode())
+                self._tmux.run_all(*self._paste(pane, command, "-p"), stdin=command.encode())
             time.sleep(pause_s)
             self._tmux.run(*enter)
         else:  # in one step: no half-typed line is left behind
-            self._tmux.run_all(*_paste(pane, command, "-p"), enter, stdin=command.encode())
+            self._tmux.run_all(*self._paste(pane, command, "-p"), enter, stdin=command.encode())
 
     def type(self, node_id: str, text: str) -> None:
         """Type exact characters, as a person would: without the marks of a paste."""
         pane = self._pane(node_id)
         if text:
-            self._tmux.run_all(*_paste(pane, text), stdin=text.encode())
+            self._tmux.run_all(*self._paste(pane, text), stdin=text.encode())
+
+    def _paste(self, pane: str, text: str, *flags: str) -> list[tuple[str, ...]]:
+        """The commands that paste their input, which is `text`, into a pane; none where there is nothing to paste."""
+        if not text:
+            return []
+        if self._as_it_is is None:
+            # Newer tmuxes (3.7) write control characters as ^A unless they are told not to.
+            usage = self._tmux.run("list-commands", "paste-buffer")
+            self._as_it_is = ("-S",) if re.search(r"\[-\w*S", usage) else ()
+        # A buffer is the only way on which every byte arrives: send-keys takes a leading
+        # dash for an option and eats a `;` at the end.
+        buffer = f"ctl-{os.urandom(6).hex()}"
+        paste = ("paste-buffer", *self._as_it_is, *flags, "-r", "-d", "-b", buffer, "-t", pane)
+        return [("load-buffer", "-b", buffer, "-"), paste]
 
     def interrupt(self, node_id: str) -> None:
         """Press Ctrl-C."""
@@ -211,15 +227,6 @@ class Terminals:
 def no_format(text: str) -> str:
     """Text for an argument that tmux expands as a format: `#(...)` in it would even run commands."""
     return text.replace("#", "##")
-
-
-def _paste(pane: str, text: str, *flags: str) -> list[tuple[str, ...]]:
-    """The commands that paste their input, which is `text`, into a pane; none where there is nothing to paste."""
-    # A buffer is the only way on which every byte arrives: send-keys takes a leading
-    # dash for an option and eats a `;` at the end.
-    buffer = f"ctl-{os.urandom(6).hex()}"
-    load = ("load-buffer", "-b", buffer, "-")
-    return [load, ("paste-buffer", *flags, "-r", "-d", "-b", buffer, "-t", pane)] if text else []
 
 
 def _claim(node_id: str, project: str) -> tuple[str, ...]:
