@@ -8,11 +8,15 @@ import os
 import stat
 import subprocess
 import sys
+import types
 
 import pytest
 
 from termsprawlctl.errors import CtlError
 from termsprawlctl.host import adapters, launching
+from termsprawlctl.host.operations.session import session_info
+from termsprawlctl.host.sessions import SessionStore
+from termsprawlctl.layout import DataPaths
 
 BRIDGE = ["/opt/py thon", "-ISB", '/opt/"ctl"', "mcp", "--session", "/data/s.json"]
 CLAUDE_HELP = "  --append-system-prompt <prompt>\n  --mcp-config <configs...>\n"
@@ -165,3 +169,11 @@ def test_what_is_too_large_for_a_command_of_tmux_arrives_all_the_same(tmp_path):
     arguments, variables = ast.literal_eval(done.stdout.decode())
     assert arguments == [odd, ""]
     assert {name: variables[name] for name in environment} == environment
+
+
+def test_a_session_that_is_taken_away_while_it_connects_is_told_so(tmp_path):
+    store = SessionStore(DataPaths(str(tmp_path)))
+    caller = store.provision("n-1", "p-1", {"state": "needs-setup", "adapter": "claude-mcp"})
+    os.unlink(tmp_path / "agent-tools" / "sessions" / "n-1.json")
+    with pytest.raises(CtlError, match="just ended"):
+        session_info(types.SimpleNamespace(sessions=store), caller, {})

@@ -5,12 +5,16 @@ from __future__ import annotations
 from ... import __version__
 from ...session import guides
 from .. import adapters
+from .nodes import ToolRefusal
 
 
 def session_info(host, caller, _args) -> dict:
     status = adapters.connected(caller.status)
     if status is not None:
-        caller = host.sessions.set_status(caller.node_id, status)
+        try:
+            caller = host.sessions.set_status(caller.node_id, status)
+        except KeyError:  # another process took the file away since the token was checked
+            raise ToolRefusal("This session has just ended.", "Launch a new agent.") from None
     return {
         "nodeId": caller.node_id,
         "projectId": caller.project_id,
