@@ -116,12 +116,12 @@ def write_output(path: str, data: bytes) -> None:
     from .ownership import refuse_planted
 
     refuse_planted(path)
-    real = os.path.realpath(path)
-    if os.path.exists(real) and not os.path.isfile(real):
-        with open(real, "wb") as stream:
+    # By its name: what the links of /dev/stdout lead to may be a pipe, which has no path.
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:
             stream.write(data)
     else:
-        write_atomically(real, data, usual_mode())
+        write_atomically(os.path.realpath(path), data, usual_mode())
 
 
 def usual_mode() -> int:

@@ -7,6 +7,7 @@ import os
 import stat
 
 _MAX_LINKS = 40  # as many as the system itself follows
+_PLANTABLE = (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFSOCK)
 
 
 def keep_to_ourselves(path: str, mode: int) -> None:
@@ -48,9 +49,8 @@ def refuse_foreign_way(path: str) -> None:
     """Raise OSError where another user could move a directory away and put one of theirs in its place.
 
     That is whoever owns, or may write to, a directory above it; where the sticky bit is set
-    only its owner. Trusted are root, who owns the root directory (in a user namespace
-    nobody is root), and whoever could do so to the home directory, whose files this user's
-    shells read anyway.
+    only its owner. Trusted are root, and whoever could do so to the home directory, whose
+    files this user's shells read anyway.
     """
     trusted, home = _trusted(), os.path.realpath(os.environ.get("HOME") or "/")
     for above, status in _way(os.path.dirname(os.path.realpath(path))):
@@ -71,7 +71,17 @@ def others_may_add_above(path: str) -> bool:
 
 
 def _trusted() -> set[int]:
-    return {0, os.getuid(), *map(_owner, ("/", os.environ.get("HOME") or "/"))}
+    return {os.getuid(), _owner(os.environ.get("HOME") or "/"), *roots()}
+
+
+def roots() -> set[int]:
+    """The user ids under which root appears.
+
+    In a user namespace (a rootless container, a sandbox) it may have no number: the system then
+    shows it, and all others without one, under one that says nothing else. `/proc/sys` is always
+    root's; so is `/`, unless the namespace has a file system of its own.
+    """
+    return {0, _owner("/"), _owner("/proc/sys")}
 
 
 def _way(path: str):
@@ -88,15 +98,19 @@ def _way(path: str):
 
 
 def refuse_planted(path: str) -> None:
-    """Raise OSError where a file to be written is a link, or a device or fifo, that another user put there."""
+    """Raise OSError where a file to be written is a link, fifo or socket that another user put there.
+
+    Only root makes devices; a terminal may be another user's, who became this one in it (su).
+    """
+    trusted = {os.getuid(), *roots()}
     for _ in range(_MAX_LINKS):
         try:
             status = os.lstat(path)
         except OSError:
             return  # there is none yet
-        if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+        if stat.S_IFMT(status.st_mode) not in _PLANTABLE:
             return
-        if status.st_uid not in (0, os.getuid()):
+        if status.st_uid not in trusted:
             raise OSError(0, "it is a link or no regular file, and another user made it", path)
         if not stat.S_ISLNK(status.st_mode):
             return

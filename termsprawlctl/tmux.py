@@ -160,11 +160,13 @@ def refuse_foreign_socket(path: str) -> None:
 
     Whoever owns a server decides what a client of it shows and runs.
     """
+    from .ownership import roots
+
     ours = os.getuid()
     try:
         for place, what, owners in (
-            (path, "socket", (ours,)),
-            (os.path.dirname(path) or ".", "socket's directory", (0, ours)),
+            (path, "socket", {ours}),
+            (os.path.dirname(path) or ".", "socket's directory", {ours, *roots()}),
         ):
             owner = os.stat(place).st_uid
             if owner not in owners:

@@ -304,3 +304,13 @@ def test_writing_ever_new_files_keeps_nothing_of_them_in_memory(tmp_path):
     finally:
         tracemalloc.stop()
     assert after - before < 200 * 50, "a host writes a file for each terminal that is ever opened"
+
+
+def test_an_output_goes_to_a_pipe_that_has_no_path():
+    reader, writer = os.pipe()
+    try:
+        files.write_output(f"/dev/fd/{writer}", b"picture")
+        assert os.read(reader, 100) == b"picture"
+    finally:
+        os.close(reader)
+        os.close(writer)

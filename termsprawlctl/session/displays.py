@@ -12,6 +12,7 @@ import socket
 import sys
 from collections import namedtuple
 
+from ..ownership import roots
 from .emulators import WAYLAND, X11
 from .peer import owner_of_listener
 
@@ -100,7 +101,7 @@ def _connect(family: int, address) -> None:
         sock.settimeout(CONNECT_TIMEOUT_S)
         sock.connect(address)
         owner = _server_of(sock)
-    if owner not in (None, 0, os.getuid()):
+    if owner not in {None, os.getuid(), *roots()}:
         # The places of X11's sockets are open to all users, and a server reads and types what it likes
         # in the windows that it shows.
         raise ForeignServer(f"its server belongs to another user, uid {owner}")

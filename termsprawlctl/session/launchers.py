@@ -14,6 +14,7 @@ import time
 
 from ..errors import CtlError
 from ..files import remove_quietly
+from ..ownership import roots
 
 _PREFIX = "termsprawlctl-attach-"
 _PLAIN_PATH = re.compile(r"/[A-Za-z0-9/_.-]*")
@@ -65,7 +66,7 @@ def _write(path: str, data: bytes) -> None:
 def _check_nobody_can_replace_files(place: str) -> None:
     # The variables that name a place may have come from another user's environment.
     status = os.stat(place)
-    if status.st_uid not in (0, os.getuid()):
+    if status.st_uid not in {os.getuid(), *roots()}:
         raise OSError(0, "it belongs to another user", place)
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
         raise OSError(0, "others may change files in it", place)

@@ -164,6 +164,19 @@ def test_an_output_is_not_written_through_what_another_user_planted(open_root, k
         assert (open_root / "precious").read_bytes() == b"picture"
 
 
+def test_an_output_goes_to_the_terminal_of_whoever_became_this_user_in_it():
+    from termsprawlctl.files import write_output
+
+    master, terminal = os.openpty()
+    try:
+        os.fchown(terminal, STRANGER, STRANGER)
+        write_output(os.ttyname(terminal), b"picture")
+        assert os.read(master, 100) == b"picture"
+    finally:
+        os.close(master)
+        os.close(terminal)
+
+
 def test_a_shared_tui_cannot_be_reached_by_another_user(open_root):
     from termsprawlctl.tui.place import Place
 
