@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -44,6 +45,7 @@ QUEUE_WAIT_S = 15.0  # the contract's: an operation that waited longer is droppe
 DRAIN_S = 5.0
 # How soon a host notices that its data directory was deleted or taken over.
 WATCH_INTERVAL_S = 2.0
+_SHORT_PREFIX = "termsprawlctl-"
 # What write_atomically() makes on its way.
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")
 
@@ -165,7 +167,7 @@ def prepare_socket(paths: DataPaths) -> None:
     if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES:
         return
     with Explained(f"cannot use the data directory {paths.root}", "Choose another one with --data DIR."):
-        short = os.path.join(tempfile.mkdtemp(prefix="termsprawlctl-"), "tmux")
+        short = os.path.join(tempfile.mkdtemp(prefix=_SHORT_PREFIX), "tmux")
         write_atomically(paths.tmux_socket_pointer, os.fsencode(short) + b"\n")
     log.say(f"termsprawlctl: {paths.root} is too long a path for a socket; tmux's is {short}.")
 
@@ -196,8 +198,19 @@ def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
             # Its socket went with it: nobody could ever reach these terminals again.
             if host.terminals.server_pid is not None:
                 _end_tmux(host.terminals.server_pid)
+            _remove_socket_elsewhere(host)
         return FAILED
     return OK
+
+
+def _remove_socket_elsewhere(host: Host) -> None:
+    """The directory that was made for the socket because the usual path is too long: nothing names it any more."""
+    socket = host.tmux.base[host.tmux.base.index("-S") + 1]
+    directory = os.path.dirname(socket)
+    if os.path.basename(directory).startswith(_SHORT_PREFIX):
+        remove_quietly(socket)
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
 
 
 def _end_tmux(pid: int) -> None:

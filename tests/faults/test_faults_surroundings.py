@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -477,6 +478,19 @@ def serving_call(host):
     asking.join(60)
     assert answers
     assert "Internal error" not in answers[0].get("error", "")
+
+
+def test_a_socket_that_lies_elsewhere_goes_with_the_deleted_directory(desk):
+    desk.data = desk.root / ("long" * 30)
+    desk.plan()
+    assert desk.run()
+    assert desk.call("terminal_open")["ok"]
+    (place,) = desk.root.glob("termsprawlctl-*")
+    shutil.rmtree(desk.data)
+    assert desk.process.wait(timeout=30) == 1
+    desk.end()
+    desk.marked.assert_gone()
+    assert not place.exists()
 
 
 # --- the clock ----------------------------------------------------------------------------
