@@ -149,6 +149,12 @@ def round_trip(host) -> None:
     node = host.value("terminal_open")["nodeId"]
     host.value("terminal_submit", nodeId=node, command="echo $((6*7))-é; exec 3</dev/null")
     host.wait_for_text(node, "42-é")
+    host.value(
+        "terminal_submit", nodeId=node, command="stty raw -echo; echo RAW-$((1+1)); head -c 4 | od -An -tx1; stty sane"
+    )
+    host.wait_for_text(node, "RAW-2")
+    host.value("terminal_input", nodeId=node, text="\x01\x02\x1b;")
+    host.wait_for_text(node, "01 02 1b 3b")
     assert node in json.dumps(host.value("canvas_list"), ensure_ascii=False)
     assert run([host.ctl, "map", "--session", host.session_file], host.env).status == 0
     assert run([host.ctl, "host", "status", "--data", str(host.data)], host.env).status == 0
