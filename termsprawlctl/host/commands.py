@@ -28,7 +28,7 @@ import threading
 import time
 
 from ..errors import CtlError
-from ..files import private_directory, remove_quietly, write_atomically
+from ..files import private_directory, read_small, remove_quietly, write_atomically
 from ..ownership import is_ours
 from .foreground import Shell, foreground, is_running, waiting_shell
 from .handover import TO_MAIN, Handover, PromptMoved
@@ -142,20 +142,23 @@ class Commands:
                 self._forget(running)
 
     def tidy(self) -> None:
-        """Remove the scripts of commands whose host was killed before they ended, long ago."""
-        try:
-            with os.scandir(self._directory) as entries:
+        """Remove the scripts of commands whose host was killed before they ended, long ago.
+
+        The other directory of such a host is this one's, if it had one.
+        """
+        self._other_directory = self._recorded()
+        for directory in filter(None, (self._directory, self._other_directory)):
+            with contextlib.suppress(OSError), os.scandir(directory) as entries:
                 for entry in entries:
                     if _SCRIPT_NAME.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > MAX_SCRIPT_AGE_S:
                         remove_quietly(entry.path)
-        except OSError:
-            return
 
     def leave(self) -> None:
         """The host ends: take away the other directory, unless a command still needs its script there."""
         if self._other_directory is not None:
             with contextlib.suppress(OSError):
                 os.rmdir(self._other_directory)
+                remove_quietly(self._pointer())
 
     def close(self, running: Running) -> tuple[bool, int | None]:
         """(whether the terminal has ended, its shell's exit status if known), once nobody waits any more."""
@@ -255,7 +258,19 @@ class Commands:
                 os.rmdir(made)
                 made = tempfile.mkdtemp(prefix="termsprawlctl-", dir="/tmp")
             self._other_directory = made
+            write_atomically(self._pointer(), os.fsencode(made))
         return self._other_directory
+
+    def _pointer(self) -> str:
+        """The file that names the other directory, for the next host where this one is killed."""
+        return os.path.join(self._directory, "scripts.path")
+
+    def _recorded(self) -> str | None:
+        try:
+            path = os.fsdecode(read_small(self._pointer()))
+        except OSError:
+            return None
+        return path if _is_safe(path) and is_ours(path) else None
 
 
 def settle(pane: Pane, stream: Stream) -> None:

@@ -493,6 +493,21 @@ def test_a_socket_that_lies_elsewhere_goes_with_the_deleted_directory(desk):
     assert not place.exists()
 
 
+def test_a_directory_for_scripts_elsewhere_is_taken_over_from_a_host_that_was_killed(desk):
+    desk.data = desk.root / "with a blank"
+    desk.plan()
+    places = set()
+    for number in (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM):
+        assert desk.run()
+        node = desk.call("terminal_open")["value"]["nodeId"]
+        assert desk.call("terminal_run", nodeId=node, command="true")["ok"]
+        places |= set(desk.root.glob("termsprawlctl-*"))
+        desk.end(number)
+    assert len(places) == 1
+    assert not any(place.exists() for place in places)
+    desk.assert_next_works()
+
+
 # --- the clock ----------------------------------------------------------------------------
 
 
