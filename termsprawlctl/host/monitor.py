@@ -25,6 +25,8 @@ class Monitor:
         self._written: dict[str, int] = {}  # node id: bytes that no event has told of
         self._told_s: dict[str, float] = {}
         self._ended: list[str] = []
+        # Their pipes have ended, but their panes are kept for now: newer tmuxes (3.8) end the pipe first.
+        self._dying: list[str] = []
         self._trouble = ""  # what keeps it from watching, as the log tells it already
         self._clients: dict[str, tuple[str, int]] = {}
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
@@ -56,6 +58,9 @@ class Monitor:
                 self._tell_ends()
                 if time.monotonic() >= look_s:
                     look_s = time.monotonic() + LOOK_INTERVAL_S
+                    with self._lock:
+                        self._ended += self._dying
+                    self._dying.clear()
                     self._attach_all()
                     self._tell_people()
                     self._note_trouble("")
@@ -95,6 +100,8 @@ class Monitor:
                 self._tell_output(everything=True)
                 self._told_s.pop(node_id, None)
                 self._event("exit", node_id)
+            elif self._host.panes.look(node_id).dead:
+                self._dying.append(node_id)
             with self._lock:
                 self._ended.pop(0)
 
