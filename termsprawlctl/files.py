@@ -42,10 +42,11 @@ def read_small(path: str, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
         os.close(descriptor)
 
 
-def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_replace=None) -> None:
+def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_replace=None, owner=None) -> None:
     """Replace the file at path in one step: readers see the old or the new bytes, whole.
 
-    Its mode is `mode`, whatever the umask says. `before_replace()` is called at the last
+    Its mode is `mode`, whatever the umask says; its owner this user or, where this process may give
+    files away, `owner` (user id, group id). `before_replace()` is called at the last
     moment before that step; what it raises stops it. Raises OSError; the old file is then as
     it was and no temporary file is left. Signals that end a process wait until it is done;
     what SIGKILL leaves is removed by the next write of this file.
@@ -58,6 +59,8 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_repla
         temporary, descriptor, lock = _new_temporary(directory, name, mode)
         try:
             try:
+                if owner is not None:
+                    _give(descriptor, owner)
                 os.fchmod(descriptor, mode)
                 view = memoryview(data)
                 while view:
@@ -73,6 +76,13 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_repla
             raise
         finally:
             close_quietly(lock)
+
+
+def _give(descriptor: int, owner: tuple[int, int]) -> None:
+    try:
+        os.fchown(descriptor, *owner)
+    except OSError:
+        return  # only root gives files away, and not on every file system
 
 
 def _new_temporary(directory: str, name: str, mode: int) -> tuple[str, int, int]:

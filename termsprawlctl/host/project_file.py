@@ -89,7 +89,8 @@ def _try(path: str, edit):
         if _read(path) != before:
             raise _ChangedMeanwhile
 
-    write_atomically(path, data, _mode(path), before_replace=refuse_if_changed)
+    mode, owner = _mode_and_owner(path)
+    write_atomically(path, data, mode, refuse_if_changed, owner)
     return value
 
 
@@ -123,12 +124,16 @@ def _read(path: str) -> bytes | None:
         raise CtlError(f"Cannot read {path}: {error.strerror}.", NOTHING_CHANGED) from None
 
 
-def _mode(path: str) -> int:
-    """The permissions to write with: those of the file that is there, which others may have to read."""
+def _mode_and_owner(path: str) -> tuple[int, tuple[int, int] | None]:
+    """What to write with: those of the file that is there, which others may have to read.
+
+    Root in a container works on a folder of somebody else, whose app has to open the file later.
+    """
     try:
-        return stat.S_IMODE(os.stat(path).st_mode)
+        status = os.stat(path)
     except FileNotFoundError:
-        return FILE_MODE
+        return FILE_MODE, None
+    return stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
 
 
 def _parse(path: str, data: bytes | None) -> dict:

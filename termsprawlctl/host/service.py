@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -167,9 +168,20 @@ def prepare_socket(paths: DataPaths) -> None:
     if len(os.fsencode(paths.tmux_socket())) <= MAX_SOCKET_PATH_BYTES:
         return
     with Explained(f"cannot use the data directory {paths.root}", "Choose another one with --data DIR."):
-        short = os.path.join(tempfile.mkdtemp(prefix=_SHORT_PREFIX), "tmux")
+        short = _short_socket()
         write_atomically(paths.tmux_socket_pointer, os.fsencode(short) + b"\n")
     log.say(f"termsprawlctl: {paths.root} is too long a path for a socket; tmux's is {short}.")
+
+
+def _short_socket() -> str:
+    """The path for a socket in a new private directory. Raises OSError."""
+    for root in (tempfile.gettempdir(), "/tmp"):  # noqa: S108 - TMPDIR may be long itself; private, with a random name
+        directory = tempfile.mkdtemp(prefix=_SHORT_PREFIX, dir=root)
+        short = os.path.join(directory, "tmux")
+        if len(os.fsencode(short)) <= MAX_SOCKET_PATH_BYTES:
+            return short
+        os.rmdir(directory)
+    raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), short)
 
 
 def _remove_leftovers(paths: DataPaths) -> None:

@@ -50,6 +50,17 @@ def test_the_permissions_of_a_file_stay(tmp_path, file):
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can write files of others")
+def test_a_file_of_somebody_else_stays_theirs_when_root_works_on_their_project(tmp_path, file):
+    write(file)
+    file.chmod(0o600)
+    os.chown(file, 54321, 54322)
+    add(tmp_path, "x")
+    status = file.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (54321, 54322, 0o600)
+    assert len(json.loads(file.read_text())["nodes"]) == 1
+
+
 @pytest.mark.parametrize(("rev", "then"), [(7, 8), (0, 1), (7.0, 8), (None, 1), ("7", 1)])
 def test_rev_grows_by_one_with_each_write(tmp_path, file, rev, then):
     write(file, rev=rev)

@@ -269,6 +269,20 @@ def test_a_socket_path_too_long_moves_the_socket_and_says_so_once(ctl, tmp_path,
         running.stop("--kill-sessions")
 
 
+def test_a_socket_path_too_long_has_its_place_also_where_the_temporary_directory_is_as_long(
+    ctl, tmp_path, hermetic_env
+):
+    root = tmp_path / ("d" * 100)
+    root.mkdir()
+    running = RunningHost(ctl, root, {**hermetic_env, "HOME": str(root), "TMPDIR": str(root)})
+    try:
+        running.start()
+        assert running.value("terminal_open")["nodeId"]
+        assert sorted(path.name for path in root.glob("termsprawlctl-*")) == []
+    finally:
+        running.stop("--kill-sessions")
+
+
 def test_without_tmux_start_says_what_to_install(ctl, tmp_path, hermetic_env):
     bin_directory = tmp_path / "bin"
     bin_directory.mkdir()
