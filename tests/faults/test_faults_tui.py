@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from support import faults
-from support.chosen import plain_path
 from support.mcp_client import McpServer
 from support.tui_share import RunningShare, ask, dial, frame, one_line
-from support.tui_tmux import PATIENCE_S, Prepared, eventually
+from support.tui_tmux import PATIENCE_S, eventually
 
 GET = {"operation": "get_view_context"}
 # tmux as it is, but for its AT-th call: before that comes DO, with the caller's number in $caller.
@@ -30,20 +29,6 @@ if [ $count -eq "$AT" ]; then
 fi
 exec {tmux} "$@"
 """
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    servers = Prepared(tmp_path_factory.mktemp, plain_path())
-    yield servers
-    servers.close()
-
-
-@pytest.fixture
-def tmux(prepared):
-    server = prepared.take()
-    yield server
-    server.close()
 
 
 class Sharing:

@@ -57,6 +57,23 @@ class Marked:
                 os.kill(pid, signal.SIGKILL)
 
 
+def completed(argv: list, env: dict[str, str], **options) -> subprocess.CompletedProcess:
+    """A command run to its end, with nothing to read; whatever befell it, it never shows a traceback."""
+    done = subprocess.run(
+        argv,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        **options,
+    )
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+    return done
+
+
 def until(condition, said, patience_s: float = PATIENCE_S):
     """The first true value of condition(); fails with what `said` is, or returns, after patience_s."""
     end_s = time.monotonic() + patience_s

@@ -1,27 +1,5 @@
-"""A user's tmux with a client in it, for every suite that shares one."""
+"""A user's tmux with a client in it, for every suite here."""
 
-from __future__ import annotations
+from support.tui_fixtures import client, prepared, tmux
 
-import pytest
-from support.chosen import plain_path
-from support.tui_tmux import Prepared
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    servers = Prepared(tmp_path_factory.mktemp, plain_path())
-    yield servers
-    servers.close()
-
-
-@pytest.fixture
-def tmux(prepared):
-    server = prepared.take()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def client(tmux):
-    """The client on session one; nothing was typed into it for a while."""
-    return tmux.first
+__all__ = ["client", "prepared", "tmux"]
