@@ -92,7 +92,8 @@ def stop(paths: DataPaths, *, kill_sessions: bool) -> bool:
     end = time.monotonic() + STOP_TIMEOUT_S
     while is_held(paths):
         owner = holder(paths)
-        if asked is None and owner is not None and _is_host(owner["pid"]):
+        # Another one, which was starting meanwhile, may take the directory as soon as it is free.
+        if owner is not None and owner["pid"] != asked and _is_host(owner["pid"]):
             asked = owner["pid"]
             _ask_to_end(asked)
         if time.monotonic() > end:

@@ -20,7 +20,7 @@ import pytest
 from support.faults import fill, need_nobody, small_disk, until
 from support.host_faults import FaultyHost
 
-from termsprawlctl.host import lock, panes
+from termsprawlctl.host import control, lock, panes
 from termsprawlctl.host.audit import Audit, past
 from termsprawlctl.host.server import (
     MAX_CONNECTIONS,
@@ -452,6 +452,21 @@ def test_a_start_that_is_ended_leaves_a_host_that_works_or_none(desk, number):
         child.send_signal(number)
         child.wait(timeout=30)
     desk.assert_next_works()
+
+
+def test_stop_ends_also_a_host_that_took_over_meanwhile(tmp_path, monkeypatch):
+    running, asked = [11, 22], []
+
+    def ask(pid: int) -> None:
+        asked.append(pid)
+        running.remove(pid)
+
+    monkeypatch.setattr(control, "is_held", lambda _paths: bool(running))
+    monkeypatch.setattr(control, "holder", lambda _paths: {"pid": running[0], "instanceId": "x"})
+    monkeypatch.setattr(control, "_is_host", lambda _pid: True)
+    monkeypatch.setattr(control, "_ask_to_end", ask)
+    assert control.stop(DataPaths(str(tmp_path)), kill_sessions=False)
+    assert asked == [11, 22]
 
 
 @pytest.mark.parametrize("name", ["endpoint.json", "server.lock"])
