@@ -110,6 +110,8 @@ class Call(Context):
         return {**params, "message": message}
 
     def _may_send(self) -> bool:
+        if not self._book.has_room():
+            return False  # its reader is behind: the newest alone is kept for it
         now = time.monotonic()
         earned = (now - self._allowance_at_s) / PROGRESS_INTERVAL_S
         self._allowance = min(PROGRESS_BURST, self._allowance + earned)
@@ -128,13 +130,15 @@ class Book:
     """All open calls by id, and the one lock under which things are said to the client.
 
     `put(bytes)` hands a whole line to the writer; `rouse()` wakes the reading thread
-    when a held progress changes how long it may sleep.
+    when a held progress changes how long it may sleep; `has_room()` tells whether the
+    writer's reader is near enough for progress to be handed over.
     """
 
-    def __init__(self, put, rouse) -> None:
+    def __init__(self, put, rouse, has_room=lambda: True) -> None:
         self.lock = threading.RLock()
         self._put = put
         self._rouse = rouse
+        self.has_room = has_room
         # By id; the calls of one id in a dict, to find any of them at once.
         self._open: dict[tuple, dict[Call, None]] = {}
         self._open_bytes = 0
@@ -199,8 +203,11 @@ class Book:
             self._rouse()
 
     def release_due(self) -> float | None:
-        """Send held progress that is due; returns seconds until the next, None for never."""
-        if not self._holding:
+        """Send held progress that is due; returns seconds until the next, None for never.
+
+        While there is no room nothing is due: whoever calls this looks for room by itself.
+        """
+        if not self._holding or not self.has_room():
             return None
         with self.lock:
             self._holding = [call for call in self._holding if not call.release()]

@@ -39,7 +39,7 @@ class Dispatcher:
         self.prepared = False  # or about to be
         self._revision: protocol.Revision | None = None  # of the last handshake
         self._subscriptions: list[Request] = []
-        self.book = Book(writer.put, rouse)
+        self.book = Book(writer.put, rouse, writer.has_room)
         either = {"tools/list": self._list_tools, "tools/call": self._call_tool}
         self._legacy = {"initialize": self._initialize, "ping": self._ping, **either}
         self._modern = {"server/discover": self._discover, "subscriptions/listen": self._listen, **either}

@@ -126,6 +126,25 @@ def test_open_calls_cost_the_same_however_many_there_are(monkeypatch, same_id, w
     assert len(said) == (count if way == "closed" else 0)
 
 
+def test_progress_for_a_reader_that_does_not_read_is_not_piled_up(monkeypatch):
+    monkeypatch.setattr(calls, "PROGRESS_INTERVAL_S", 1e-9)  # time allows each of them
+    said: list[bytes] = []
+    is_read = [False]
+    book = Book(said.append, lambda: None, lambda: is_read[0])
+    call = Call(book, Request(1, modern=False, token="t", batch=None), None)
+    book.open(call)
+    for number in range(100):
+        call.progress(f"step {number}")
+    assert said == []
+    assert book.release_due() is None  # nothing for the server's loop to do until there is room
+    is_read[0] = True
+    book.release_due()
+    # The newest alone, and what follows as usual.
+    assert [json.loads(message)["params"]["message"] for message in said] == ["step 99"]
+    call.progress("step 100")
+    assert json.loads(said[-1])["params"] == {"progressToken": "t", "progress": 101, "message": "step 100"}
+
+
 def test_messages_of_many_threads_are_never_mixed(ctl, hermetic_env):
     with McpServer(toy(ctl, "ordered=false", "max_running=8"), hermetic_env) as server:
         sizes = [100, 5000, 65_500, 70_000, 300_000]
