@@ -37,10 +37,13 @@ MAX_CONNECTIONS = 256
 # terminals' pipes, which share the rest by halves.
 RESERVED_DESCRIPTORS = 48
 MIN_CONNECTIONS = 8
-# What accept() says when the process or the system has run out of something; the
-# connection waits in the queue, and asking again at once would keep a core busy.
+# Of many calls at once the next waits for a place; who is older than that and showed no token makes room.
+PLACE_WAIT_S = 2.0
+PROOF_WAIT_S = 0.1
+# What accept() says when something has run out: the connection waits, and asking at once keeps a core busy.
 _SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 SHORTAGE_PAUSE_S = 0.1
+_NEVER = float("inf")
 REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -79,9 +82,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def __init__(self, host) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.host = host
-        # Every open connection, oldest first, and whether it has shown a valid token.
-        self._connections: dict[socket.socket, bool] = {}
-        self._connections_lock = threading.Lock()
+        # Every open connection, oldest first: since when; never once it has shown a valid token.
+        self._connections: dict[socket.socket, float] = {}
+        self._places = threading.Condition()
         self._idle = threading.Condition()
         self._running = 0
         self._max_connections = connections_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
@@ -95,21 +98,19 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             return super().get_request()
         except OSError as error:
             if error.errno in _SHORTAGE:
-                with self._connections_lock:
-                    self._drop_stranger()
+                with self._places:
+                    self._drop_stranger(0.0)
                 time.sleep(SHORTAGE_PAUSE_S)
             raise
 
     def process_request(self, request, client_address) -> None:
-        if not self._admit(request):
-            self.shutdown_request(request)
-            return
         try:
-            super().process_request(request, client_address)
+            if self._admit(request):
+                super().process_request(request, client_address)
+                return
         except RuntimeError:  # no thread is to be had; the client sees that nothing was answered
-            with self._connections_lock:
-                self._connections.pop(request, None)
-            self.shutdown_request(request)
+            self._leave(request)
+        self.shutdown_request(request)
 
     def process_request_thread(self, request, client_address) -> None:
         with self._idle:
@@ -117,33 +118,41 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            with self._connections_lock:
-                self._connections.pop(request, None)
+            self._leave(request)
             with self._idle:
                 self._running -= 1
                 self._idle.notify_all()
 
     def prove(self, request) -> None:
         """The connection has shown a valid token: it keeps its place. Raises ClientGone when it lost it already."""
-        with self._connections_lock:
+        with self._places:
             if request not in self._connections:
                 raise ClientGone
-            self._connections[request] = True
+            self._connections[request] = _NEVER
 
     def _admit(self, request) -> bool:
-        """A place for a connection; where there is none, that of the oldest one without a valid token.
+        """A place for a connection: one that gets free in time, or that of the oldest one without a valid token.
 
         So whoever opens connections and says nothing keeps nobody out who has a token.
         """
-        with self._connections_lock:
-            if len(self._connections) >= self._max_connections and not self._drop_stranger():
-                return False
-            self._connections[request] = False
+        end_s = time.monotonic() + PLACE_WAIT_S
+        with self._places:
+            while len(self._connections) >= self._max_connections and not self._drop_stranger(PROOF_WAIT_S):
+                if time.monotonic() > end_s:
+                    return False
+                self._places.wait(PROOF_WAIT_S / 2)
+            self._connections[request] = time.monotonic()
             return True
 
-    def _drop_stranger(self) -> bool:
-        """End the oldest connection without a valid token; False when there is none. The lock is held."""
-        stranger = next((one for one, is_proven in self._connections.items() if not is_proven), None)
+    def _leave(self, request) -> None:
+        with self._places:
+            self._connections.pop(request, None)
+            self._places.notify()
+
+    def _drop_stranger(self, age_s: float) -> bool:
+        """End the oldest connection without a valid token if it is that old; False when there is none."""
+        latest_s = time.monotonic() - age_s
+        stranger = next((one for one, since_s in self._connections.items() if since_s <= latest_s), None)
         if stranger is None:
             return False
         del self._connections[stranger]

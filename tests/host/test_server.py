@@ -6,8 +6,10 @@ import contextlib
 import json
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from support.running_host import RunningHost
 
 from termsprawlctl.host.server import ClientGone, Server
 
@@ -213,6 +215,26 @@ def test_idle_strangers_keep_nobody_out_and_nobody_who_has_a_token_is_dropped_fo
         assert strangers[0].recv(100) == b""  # the oldest had to go
         known.sendall(INFO[-1:])
         assert known.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_calls_that_come_together_are_all_answered_however_few_have_a_place_at_once(ctl, tmp_path, hermetic_env):
+    # A soft limit of descriptors that is low is common: 256 on macOS.
+    (tmp_path / "start").write_text(f'#!/bin/sh\nulimit -Sn 64\nexec {ctl} "$@"\n')
+    (tmp_path / "start").chmod(0o755)
+    running = RunningHost(str(tmp_path / "start"), tmp_path, {**hermetic_env, "HOME": str(tmp_path)})
+    try:
+        running.start()
+        port, whole = running.port(), request(INFO, running.token())
+
+        def answer(_) -> bytes:
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+                client.sendall(whole)
+                return client.recv(12)
+
+        with ThreadPoolExecutor(60) as clients:
+            assert set(clients.map(answer, range(120))) == {b"HTTP/1.1 200"}
+    finally:
+        running.stop()
 
 
 def test_a_connection_that_lost_its_place_runs_nothing():
