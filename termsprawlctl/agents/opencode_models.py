@@ -79,11 +79,7 @@ def parse(listing: str) -> list[dict]:
         except (ValueError, RecursionError):
             end = position + 1
         else:
-            if (
-                isinstance(value, dict)
-                and _is_word(value.get("id"))
-                and _is_word(value.get("providerID"))
-            ):
+            if isinstance(value, dict) and _is_word(value.get("id")) and _is_word(value.get("providerID")):
                 found.append(value)
         position = listing.find("\n{", end)
         position = position + 1 if position >= 0 else position
