@@ -6,7 +6,10 @@ replaced. Mode and owner stay, too.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import time
 
 from ..errors import CtlError
 from ..files import FILE_MODE, read_small, remove_quietly, usual_mode, write_atomically
@@ -14,6 +17,9 @@ from ..files import FILE_MODE, read_small, remove_quietly, usual_mode, write_ato
 # Claude Code keeps its history in the same file as its servers: megabytes are usual.
 MAX_BYTES = 64 << 20
 BACKUP_SUFFIX = ".termsprawlctl-backup"
+# A change takes milliseconds; one that stands still does not keep everybody else out.
+TURN_WAIT_S = 3.0
+TURN_RETRY_S = 0.01
 
 
 class ConfigFile:
@@ -47,26 +53,31 @@ class ConfigFile:
 
     def write(self, text: str, *, backed_up: bool) -> None:
         """Replace the file; what it held before goes to the backup first, if it should."""
-        self._check_unchanged()
-        if self._data is not None and backed_up:
-            self._changing(lambda: write_atomically(self.backup, self._data))
-        self._changing(lambda: self._replace(text.encode("utf-8")))
+
+        def change() -> None:
+            if self._data is not None and backed_up:
+                write_atomically(self.backup, self._data)
+            self._replace(text.encode("utf-8"))
+
+        self._changing(change)
 
     def restore(self, text: str | None) -> None:
         """Take our change back: the text from before (None: there was no file); the backup goes."""
-        self._check_unchanged()
         self._changing(lambda: os.unlink(self._real) if text is None else self._replace(text.encode("utf-8")))
         remove_quietly(self.backup)
 
     def _changing(self, action) -> None:
+        directory = os.path.dirname(self._real)
         try:
-            action()
+            os.makedirs(directory, exist_ok=True)
+            with _turn(directory):
+                self._check_unchanged()
+                action()
         except OSError as error:
             raise CtlError(f"cannot write {self.path}: {error.strerror}.", "It was left as it is.") from None
 
     def _replace(self, data: bytes) -> None:
         if self._data is None:
-            os.makedirs(os.path.dirname(self._real), exist_ok=True)
             mode = FILE_MODE if self._private else usual_mode()
             write_atomically(self._real, data, mode, self._check_unchanged)
             return
@@ -87,3 +98,36 @@ class ConfigFile:
             return None
         except OSError as error:
             raise CtlError(f"cannot read {path}: {error.strerror}.") from None
+
+
+@contextlib.contextmanager
+def _turn(directory: str):
+    """One of our own processes at a time from the last look at a file until it is replaced.
+
+    Two at once would both find it unchanged, and the second would take the entry of the
+    first out again. The lock is the directory's own, so that nothing of it stays behind;
+    where it cannot be had, that last look has to do.
+    """
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        _wait_for(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(descriptor: int) -> None:
+    end_s = time.monotonic() + TURN_WAIT_S
+    while time.monotonic() < end_s:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(TURN_RETRY_S)
+        except OSError:
+            return  # the file system knows no locks
+        else:
+            return

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from termsprawlctl.errors import CtlError
-from termsprawlctl.install import jsonc, jsonedit, tomledit
+from termsprawlctl.install import configfile, jsonc, jsonedit, tomledit
+from termsprawlctl.install.configfile import ConfigFile
 
 CLAUDE = """\
 {
@@ -503,3 +507,46 @@ def test_quiet_says_only_what_went_wrong(home, app):
     assert home.uninstall("cursor", "--write", "--quiet").stderr == ""
     app.stop()
     assert "does not answer" in home.install("cursor", "--write", "-q", status=1).stderr
+
+
+def test_of_two_changes_at_the_same_moment_none_takes_out_the_other(tmp_path, monkeypatch):
+    path = tmp_path / "config"
+    path.write_text("old")
+    first, second = (ConfigFile(str(path), private=True) for _ in range(2))
+    stands = threading.Event()  # the second one waits, or has written
+    refusals: list[CtlError] = []
+    looks: list[str] = []
+    look = first._check_unchanged
+
+    def other() -> None:
+        try:
+            second.write("second", backed_up=True)
+        except CtlError as refused:
+            refusals.append(refused)
+        stands.set()
+
+    def last_look() -> None:
+        look()
+        looks.append("unchanged")
+        if len(looks) == 2:  # the next step puts the new file there
+            thread.start()
+            assert stands.wait(20)
+
+    pause = time.sleep
+    monkeypatch.setattr(configfile.time, "sleep", lambda duration_s: (stands.set(), pause(duration_s)))
+    monkeypatch.setattr(first, "_check_unchanged", last_look)
+    thread = threading.Thread(target=other)
+    first.write("first", backed_up=True)
+    thread.join(20)
+    assert path.read_text() == "first"
+    assert "was changed by another program meanwhile" in str(refusals[0])
+    assert sorted(os.listdir(tmp_path)) == ["config", "config.termsprawlctl-backup"]
+
+
+def test_one_that_stands_still_in_the_middle_keeps_nobody_out_for_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(configfile, "TURN_WAIT_S", 0.05)
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    ConfigFile(str(tmp_path / "config"), private=True).write("new", backed_up=True)
+    os.close(descriptor)
+    assert (tmp_path / "config").read_text() == "new"
