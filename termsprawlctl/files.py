@@ -168,7 +168,8 @@ def named_directory(path: str) -> str:
     status = os.stat(path)
     refuse_another_users(status, path)
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise OSError(0, "other users may write to it", path)
+        # Where each user has a group, and a umask to share with it, directories are made so.
+        raise OSError(0, "other users may write to it, which `chmod go-w` ends", path)
     refuse_foreign_way(path)
     return path
 

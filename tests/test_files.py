@@ -235,7 +235,7 @@ def test_a_directory_that_the_user_named_keeps_its_mode(tmp_path, wide_umask):
 def test_a_named_directory_that_others_may_write_to_is_refused(tmp_path, mode):
     (tmp_path / "d").mkdir()
     (tmp_path / "d").chmod(mode)
-    with pytest.raises(OSError, match="other users may write to it"):
+    with pytest.raises(OSError, match="other users may write to it, which `chmod go-w` ends"):
         files.named_directory(str(tmp_path / "d"))
 
 
