@@ -54,7 +54,7 @@ def refuse_foreign_way(path: str) -> None:
     """
     trusted, home = _trusted(), os.path.realpath(os.environ.get("HOME") or "/")
     for above, status in _way(os.path.dirname(os.path.realpath(path))):
-        if above == home:
+        if os.path.commonpath((above, home)) == above:  # the home directory, or above that, too
             return
         if status.st_uid not in trusted:
             raise OSError(0, f"{above} above it belongs to another user", path)

@@ -239,6 +239,12 @@ def test_the_way_to_a_data_directory_must_be_nobody_elses(open_root, monkeypatch
     for home in (way, way / "home"):
         monkeypatch.setenv("HOME", str(home))
         named_directory(str(home / "data"))
+    # Beside it, too: a place of one's own in a folder of a group, for both.
+    named_directory(str(way / "data"))
+    (way / "theirs").mkdir()
+    os.chown(way / "theirs", STRANGER + 1, STRANGER + 1)
+    with pytest.raises(OSError, match="/theirs above it belongs to another user"):
+        named_directory(str(way / "theirs" / "data"))
 
 
 @pytest.mark.parametrize("kind", ["abstract", "ssh"])
