@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import subprocess
 import sys
 
 from ..mcp.archive import for_children
 from ..processes import find_program
+from ..readable import readable
 from .processtree import MARKER, Family
 from .supervise import DISMISSED, encode_order
 
@@ -68,8 +68,7 @@ class Child:
         """Until something is heard of the process, at most so long."""
         if self.gone:
             return
-        ready, _, _ = select.select([self._control], [], [], seconds)
-        if not ready:
+        if not readable([self._control.fileno()], seconds):
             return
         try:
             data = self._control.recv(4096)

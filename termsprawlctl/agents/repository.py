@@ -8,6 +8,7 @@ import subprocess
 import threading
 
 from ..processes import find_program
+from ..readable import readable
 from .processtree import send_to_group
 from .wording import relative
 
@@ -219,14 +220,12 @@ def _git(root: str, *arguments: str, fine: tuple[int, ...] = (0,)) -> bytes | No
 
 
 def _read(process: subprocess.Popen) -> bytes | None:
-    import select
     import time
 
     end = time.monotonic() + TIMEOUT_S
     chunks, size = [], 0
     while size <= MAX_STATUS_BYTES:
-        ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
-        if not ready:
+        if not readable([process.stdout.fileno()], end - time.monotonic()):
             return None
         chunk = os.read(process.stdout.fileno(), 65536)
         if not chunk:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import marshal
 import os
-import select
 import signal
 import sys
 import time
 
+from ..readable import readable
 from .processtree import Family, adopt_orphans, send_to_group
 
 # Commands of the agent that outlive it get this long after SIGTERM.
@@ -141,7 +141,7 @@ class Supervisor:
             if left is not None and left <= 0:
                 return
             watched = [self._wake_read] if self._told_to_end else [self._wake_read, self._control]
-            ready, _, _ = select.select(watched, [], [], left)
+            ready = readable(watched, left)
             if self._wake_read in ready:
                 self._swallow()
             if self._control in ready:

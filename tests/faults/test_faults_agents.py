@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -67,6 +68,22 @@ def assert_clean_and_working(box, told: str) -> None:
     done = agent_run(box)
     assert (done.returncode, done.stdout) == (0, "The answer.\n"), told
     assert box.leftovers() == [], told
+
+
+def test_descriptors_that_a_parent_left_open_are_no_obstacle_to_a_run(box):
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 4096:
+        pytest.skip("this machine allows too few descriptors")
+    subprocess.run(["git", "init", "-q", box.project], check=True)  # so that git is asked, too
+    box.script("begin()\nopen('new', 'w').close()\nend('The answer.')\n")
+    # Some programs start others with a thousand files open, and select() knows no number above 1023.
+    script = (
+        f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (4096, {hard}))\n"
+        "for number in range(3, 1200): os.dup2(0, number)\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    done = agent_run(box, [sys.executable, "-c", script])
+    assert (done.returncode, done.stdout) == (0, "The answer.\n"), done.stderr
 
 
 def test_whichever_step_of_a_run_fails_it_says_so_and_leaves_nothing(box, tmp_path):
