@@ -65,6 +65,8 @@ def words_for(fault: Exception) -> str:
     short_of = _shortage(fault)
     if short_of:
         return f"{short_of}; nothing more was done. Free some, or raise the limit (ulimit -a)."
+    if _is_without_folder(fault):
+        return "the current directory was deleted. Change to one that is there, then run this again."
     return f"internal error: {_where(fault)}. This is a fault of this program; please report it."
 
 
@@ -77,6 +79,17 @@ def _shortage(fault: Exception) -> str:
     if isinstance(fault, ImportError) and fault.__context__ is not None:
         fault = fault.__context__  # a module could not be read any more
     return str(fault.strerror).lower() if isinstance(fault, OSError) and fault.errno in _SHORTAGES else ""
+
+
+def _is_without_folder(fault: Exception) -> bool:
+    """Whether it says that there is no current directory: only that question names no file."""
+    if not isinstance(fault, FileNotFoundError) or fault.filename is not None:
+        return False
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _where(fault: Exception) -> str:

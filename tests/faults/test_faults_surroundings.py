@@ -97,6 +97,25 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        *COMMANDS.values(),
+        ["host", "status", "--data", "relative"],
+        ["agent", "run", "codex", "p"],
+        ["install", "claude", "--session", "relative"],
+        ["map", "--svg", "relative", "--session", "/nowhere"],
+        ["mcp", "agent", "codex", "--cwd", "relative"],
+    ],
+    ids=" ".join,
+)
+def test_who_stands_in_a_deleted_directory_is_told(desk, words):
+    script = (
+        "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    assert_told(limited([sys.executable, "-ISc", script, desk.ctl, *words], desk))
+
+
+@pytest.mark.parametrize(
     "limits",
     [{"NOFILE": 14}, {"NOFILE": 18}, {"AS": 28 << 20}, {"FSIZE": 100}],
     ids=["14-descriptors", "18-descriptors", "28-MiB", "100-byte-files"],
