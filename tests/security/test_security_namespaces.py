@@ -54,8 +54,7 @@ def _enter() -> bytes:
             numbers.write(f"{user} {user} 1")
     except (OSError, AttributeError) as error:
         return f"no namespace: {error}".encode()
-    assert os.stat("/proc/sys").st_uid not in (0, user)
-    return b""
+    return b"no namespace: root has a number in it" if os.stat("/proc/sys").st_uid in (0, user) else b""
 
 
 def _words_of(action) -> bytes:
