@@ -110,7 +110,10 @@ def inside(folder: str, path: str) -> str:
     """
     real = os.path.realpath(path)
     if not real.startswith(os.path.join(os.path.realpath(folder), "")):
-        raise CtlError(f"{path} leads out of the project, to {real}.", "Put the file itself there.")
+        raise CtlError(
+            f"{path} leads out of the project, to {real}, and a link that may have come with it is not followed.",
+            "Replace the link with what it leads to, or name the folder that has it as the project.",
+        )
     return real
 
 
