@@ -11,6 +11,7 @@ import os
 import re
 import select
 import signal
+import termios
 import threading
 import time
 import tty
@@ -176,7 +177,7 @@ def run(path: str, tmux: Tmux, pane: str | None, mouse: MouseOption) -> int:
                 raise OSError("the pane is gone")
             if _ENDING.intersection(events) or (keys and asks_to_revoke(keys, text)):
                 _revoke(path)
-    except (OSError, CtlError):
+    except (OSError, termios.error, CtlError):
         # No pane, no bar; and nothing is shared behind the user's back. Alone, it would hold
         # a window open whose last shell the user has left.
         _revoke(path)

@@ -147,6 +147,14 @@ def test_without_its_bar_a_share_does_not_go_on_unseen(tmux, shared, how):
     shared.assert_gone()
 
 
+def test_a_bar_whose_pane_is_gone_before_it_has_begun_revokes(tmux, client, ctl):
+    share = RunningShare([ctl, "tui", "share", "--socket-path", tmux.socket], tmux.env)
+    words = ["--socket-path", tmux.socket, "--in-session", "=one:", "--mouse-was", "on"]
+    done = run([ctl, "tui", "bar", share.path, *words], tmux.env)
+    assert (done.status, done.out, done.err) == (0, b"", b"")
+    assert share.ended() == 0
+
+
 @pytest.mark.parametrize("was", ["", "off"], ids=["not set", "off"])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first", "second"])
 def test_of_two_bars_in_one_session_each_can_be_clicked_until_it_ends(tmux, ctl, order, was):
