@@ -34,11 +34,20 @@ def start(paths: DataPaths, project: str) -> str:
     Raises CtlError with the host's own words when it does not come up.
     """
     check_folder(project)  # before anything is started
-    if not is_held(paths):
-        _spawn(paths)
-    session = operator_session(paths, project)
-    _wait_until_answering(paths, session.node_id)
-    return paths.session(session.node_id)
+    end = time.monotonic() + START_TIMEOUT_S
+    session = None
+    while True:
+        # Looked at each time: the host that was there may have been stopped just now.
+        if not is_held(paths):
+            _spawn(paths)
+            session = None
+        session = session or operator_session(paths, project)
+        result = transport.call(paths.session(session.node_id), "session_info", deadline_s=5.0)
+        if result["ok"]:
+            return paths.session(session.node_id)
+        if time.monotonic() > end:
+            raise CtlError(f"the host does not answer ({result['error']})", f"See {paths.log}.")
+        time.sleep(POLL_S)
 
 
 def export_line(session_path: str) -> str:
@@ -186,17 +195,6 @@ def _read_answer(descriptor: int, end_s: float) -> bytes | None:
             break
         answer += chunk
     return answer
-
-
-def _wait_until_answering(paths: DataPaths, node_id: str) -> None:
-    end = time.monotonic() + START_TIMEOUT_S
-    while True:
-        result = transport.call(paths.session(node_id), "session_info", deadline_s=5.0)
-        if result["ok"]:
-            return
-        if time.monotonic() > end:
-            raise CtlError(f"the host does not answer ({result['error']})", f"See {paths.log}.")
-        time.sleep(POLL_S)
 
 
 def _put_aside_large_log(path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -142,6 +143,30 @@ def test_many_starts_at_once_make_one_host(stopped):
     # Once when the fixture started it, once now.
     assert (stopped.data / "host.log").read_text().count(f" serving {stopped.data}") == 2
     assert stopped.value("session_info")
+
+
+def test_a_start_beside_a_host_that_ends_starts_another_one(host):
+    os.kill(host.pid(), signal.SIGSTOP)
+    starting = subprocess.Popen(
+        [host.ctl, "host", "start", "--data", str(host.data)],
+        env=host.env,
+        cwd=host.project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    descriptors = Path(f"/proc/{starting.pid}/fd")
+
+    def has_connected() -> bool:
+        with contextlib.suppress(OSError):
+            return any(os.readlink(one).startswith("socket:") for one in descriptors.iterdir())
+        return False
+
+    wait_until(has_connected)
+    os.kill(host.pid(), signal.SIGKILL)
+    out, err = starting.communicate(timeout=60)
+    assert (starting.returncode, host.session_file in out.decode()) == (0, True), err.decode()
+    assert host.value("session_info")
 
 
 def write_lock(host, pid: int, instance: str) -> None:
