@@ -34,9 +34,11 @@ class Dispatcher:
         self._provider = provider
         self._writer = writer
         self._info = {"name": provider.name, "version": provider.version}
-        self._calls = Lane("call", 1 if provider.ordered else provider.max_running, self._perform)
-        self._aside = Lane("aside", 1, self._perform)
+        self._calls = Lane(1 if provider.ordered else provider.max_running, self._perform)
+        self._aside = Lane(1, self._perform)
         self.prepared = False  # or about to be
+        self.failed = False  # a request stays without an answer: there was no memory even to say so
+        self._rouse = rouse
         self._revision: protocol.Revision | None = None  # of the last handshake
         self._subscriptions: list[Request] = []
         self.book = Book(writer.put, rouse, writer.has_room)
@@ -253,6 +255,13 @@ class Dispatcher:
 
     def _perform(self, call: Call | None) -> None:
         """Run one call, or prepare for calls, in a worker thread."""
+        try:
+            self._carry_out(call)
+        except BaseException:  # noqa: BLE001 - whoever waits for the answer learns it by the end
+            self.failed = True
+            self._rouse()
+
+    def _carry_out(self, call: Call | None) -> None:
         if call is None:
             self._prepare()
             return

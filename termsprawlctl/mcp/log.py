@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 
+from .. import threads
 from ..jsontext import encode
 
 MAX_WAITING_BYTES = 256 << 10  # a traceback or two fit many times; a flood does not
@@ -27,7 +28,7 @@ class Log:
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._dropped = 0
-        self._thread: threading.Thread | None = None
+        self._has_begun = False
 
     def write(self, text: str) -> int:
         """Take text for writing; returns at once."""
@@ -42,13 +43,12 @@ class Log:
         return len(text)
 
     def _has_thread(self) -> bool:
-        if self._thread is None:
-            thread = threading.Thread(target=self._write_for_ever, name="log", daemon=True)
+        if not self._has_begun:
             try:
-                thread.start()
+                threads.start(self._write_for_ever)
             except RuntimeError:
                 return False  # none is to be had; whoever has something to say next tries again
-            self._thread = thread
+            self._has_begun = True
         return True
 
     def flush(self) -> None:

@@ -11,6 +11,7 @@ import select
 import signal
 import time
 
+from ..errors import FAILED, OK
 from . import log, stdio
 from .dispatch import Dispatcher
 from .provider import Provider
@@ -58,13 +59,16 @@ class Server:
         self._dispatcher = Dispatcher(provider, self._writer, self._wake)
 
     def run(self) -> int:
-        """Serve until the input ends, a signal comes or the output breaks; returns 0."""
+        """Serve until the input ends, a signal comes or the output breaks; returns the exit status.
+
+        That is 0; 1 where a request stays without an answer, because memory ran out.
+        """
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in END_SIGNALS:
             signal.signal(number, self._on_signal)
         self._poll.register(self._wake_read, select.POLLIN)
         self._poll.register(self._out_fd, 0)  # an output that breaks is reported all the same
-        while not (self._signalled or self._writer.broken or self._is_done()):
+        while not (self._signalled or self._writer.broken or self._dispatcher.failed or self._is_done()):
             self._poll_input(wanted=self._ended_at_s is None and self._writer.has_room())
             self._step(self._patience_s())
             if self._grace_left_s() == 0:
@@ -72,7 +76,7 @@ class Server:
         self._stop()
         self._writer.finish(STUCK_S, FINISH_LIMIT_S)
         log.drain(LAST_LOG_S)
-        return 0
+        return FAILED if self._dispatcher.failed else OK
 
     def _step(self, patience_s: float | None) -> None:
         ready = self._poll.poll(None if patience_s is None else patience_s * 1000)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 
+from .. import threads
 from . import log
 
 READ_BYTES = 65536
@@ -110,7 +111,7 @@ class Writer:
         self._taken_bytes = 0
         self.backlog = 0  # bytes that are not written yet
         self.broken = False
-        threading.Thread(target=self._write_for_ever, name="writer", daemon=True).start()
+        threads.start(self._write_for_ever)
 
     def put(self, message: bytes) -> None:
         """Take one message, its line end included; never blocks."""
@@ -160,7 +161,17 @@ class Writer:
         return self._taken_bytes, _untaken(self._descriptor)
 
     def _write_for_ever(self) -> None:
-        while True:
+        try:
+            self._write_all()
+        except MemoryError:
+            pass
+        finally:
+            # Whatever ended it, memory that ran out as well: nothing is written any more.
+            self.give_up()
+            self._news()
+
+    def _write_all(self) -> None:
+        while not self.broken:
             with self._changed:
                 self._changed.wait_for(lambda: self._queue)
                 message = self._queue.popleft()
@@ -175,8 +186,6 @@ class Writer:
                 self._changed.notify_all()
             if not self.backlog:
                 self._news()
-            if self.broken:
-                return
 
     def _write(self, message: bytes) -> None:
         view = memoryview(message)

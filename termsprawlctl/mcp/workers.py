@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
+from .. import threads
+
 
 class Lane:
     """Runs `run(job)` for each job added; threads start when they are needed, and stay."""
 
-    def __init__(self, name: str, limit: int, run) -> None:
-        self._name = name
+    def __init__(self, limit: int, run) -> None:
         self._limit = limit
         self._run = run
         self._changed = threading.Condition()
@@ -36,9 +37,8 @@ class Lane:
             return self._queue.pop(job, self) is None
 
     def _start_thread(self) -> None:
-        name = f"{self._name}-{self._threads + 1}"
         try:
-            threading.Thread(target=self._work, name=name, daemon=True).start()
+            threads.start(self._work)
         except RuntimeError:
             if not self._threads:
                 raise

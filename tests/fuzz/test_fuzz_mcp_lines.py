@@ -60,7 +60,7 @@ RULES = {
 class Inline:
     """In the place of a lane of threads: a job is done when it is added."""
 
-    def __init__(self, _name, _limit, run) -> None:
+    def __init__(self, _limit, run) -> None:
         self.add = run
 
     def remove(self, _job) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import json
+import os
+import signal
 import threading
 import time
 
@@ -11,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.mcp_client import McpServer, toy
 
-from termsprawlctl.mcp import calls, protocol, stdio
+from termsprawlctl.mcp import calls, dispatch, protocol, stdio
 from termsprawlctl.mcp.calls import Book, Call, Request
+from termsprawlctl.mcp.provider import Provider
+from termsprawlctl.mcp.server import Server
 from termsprawlctl.mcp.workers import Lane
 
 ROUNDS = 2000
@@ -101,7 +106,7 @@ def test_open_calls_cost_the_same_however_many_there_are(monkeypatch, same_id, w
     count = 20_000
     said: list[bytes] = []
     book = Book(said.append, lambda: None)
-    lane = Lane("l", 1, lambda job: None)
+    lane = Lane(1, lambda job: None)
     monkeypatch.setattr(lane, "_start_thread", lambda: None)
     requests = [Request(1 if same_id else number, modern=False, token=None, batch=None) for number in range(count)]
     opened = [Call(book, request, None) for request in requests]
@@ -165,14 +170,14 @@ def test_a_lane_that_gets_no_thread_says_so_and_one_that_has_one_goes_on(monkeyp
 
     done: list = []
     gate = threading.Event()
-    lane = Lane("l", 2, lambda job: (gate.wait(20), done.append(job)))
+    lane = Lane(2, lambda job: (gate.wait(20), done.append(job)))
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", no_thread)
+        patch.setattr(_thread, "start_new_thread", no_thread)
         with pytest.raises(RuntimeError):
             lane.add("lost")
     lane.add("first")
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", no_thread)
+        patch.setattr(_thread, "start_new_thread", no_thread)
         lane.add("second")
     assert lane.remove("lost") is False
     gate.set()
@@ -218,3 +223,53 @@ def test_encoded_messages_are_one_line_that_reads_back(text):
     line = protocol.encode({"text": text}).decode()
     assert not {"\n", "\r", "\u2028", "\u2029"} & set(line)
     assert json.loads(line)["text"] == text
+
+
+class NoMemory(Provider):
+    """A tool that needs more memory than there is, where there is none to say so, either."""
+
+    name, version = "no-memory", "1"
+
+    def tools(self) -> list:
+        return [{"name": "grow", "description": "Grows.", "inputSchema": {"type": "object"}}]
+
+    def call(self, _name, _arguments, _context) -> dict:
+        raise MemoryError
+
+
+CALL = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "grow", "arguments": {}}}\n'
+
+
+def test_a_server_that_cannot_even_refuse_ends_instead_of_leaving_its_client_waiting(monkeypatch):
+    def none_left(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(dispatch.Dispatcher, "_encode_fault", none_left)
+    # Of the main thread alone; and this one is the tests'.
+    monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_, **__: -1)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    (in_read, in_write), (out_read, out_write) = os.pipe(), os.pipe()
+    try:
+        served = Server(NoMemory(), in_read, out_write)
+        os.write(in_write, CALL)
+        assert served.run() == 1  # though its input is still open
+    finally:
+        for descriptor in (in_read, in_write, out_read, out_write):
+            os.close(descriptor)
+
+
+def test_a_writer_without_memory_counts_as_an_output_that_is_gone(monkeypatch):
+    def none_left(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(stdio.Writer, "_write", none_left)
+    news = threading.Event()
+    reader, descriptor = os.pipe()
+    try:
+        writer = stdio.Writer(descriptor, 100, news.set)
+        writer.put(b"{}\n")
+        assert news.wait(20)
+        assert (writer.broken, writer.backlog) == (True, 0)
+    finally:
+        os.close(reader)
+        os.close(descriptor)

@@ -19,6 +19,7 @@ after the other:
      "clock": path}             how many seconds the wall clock is off, as text
 """
 
+import _thread
 import contextlib
 import errno
 import itertools
@@ -156,6 +157,13 @@ def _wrap_threads():
         real(self)
 
     threading.Thread.start = start
+    real_new = _thread.start_new_thread
+
+    def start_new_thread(*arguments):
+        _step("thread", ())
+        return real_new(*arguments)
+
+    _thread.start_new_thread = start_new_thread
 
 
 def _wrap_clock(path):
