@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 
 from .. import console, jsontext
 from ..errors import FAILED, OK, CtlError, UsageError, words_for
@@ -122,8 +123,11 @@ def _run_detached(paths: DataPaths, descriptor: int, serve) -> int:
         nonlocal is_waiting
         if is_waiting:  # else the number means another file by now
             is_waiting = False
-            with contextlib.suppress(OSError):
+            try:
                 os.write(descriptor, text.encode())
+            except OSError:
+                # Whoever started it was ended, and may have started and stopped another one since.
+                os.kill(os.getpid(), signal.SIGTERM)
             os.close(descriptor)
 
     try:

@@ -476,6 +476,25 @@ def test_a_start_that_is_ended_leaves_a_host_that_works_or_none(desk, number):
     desk.assert_next_works()
 
 
+def test_a_host_ends_when_whoever_started_it_is_gone_before_it_is_ready(desk):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        child = subprocess.Popen(
+            [desk.ctl, "host", "run", "--data", desk.data, "--ready-fd", str(writer)],
+            env=desk.marked.env,
+            cwd=desk.project,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[writer],
+        )
+    finally:
+        os.close(writer)
+    assert child.wait(timeout=30) == 0
+    desk.assert_next_works()
+
+
 def test_stop_ends_also_a_host_that_took_over_meanwhile(tmp_path, monkeypatch):
     running, asked = [11, 22], []
 

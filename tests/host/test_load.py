@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import socket
 import threading
@@ -15,7 +16,8 @@ import pytest
 TERMINALS, AGENTS = 64, 8
 CLIENTS, CALLS = 16, 10_000
 TYPED = 25  # how many of a client's calls type a line, in an order that has to stay
-FLOOD_BYTES = 500_000_000
+# Half a gigabyte takes half a minute; it is the same path all the way.
+FLOOD_BYTES = 500_000_000 if os.environ.get("FUZZ_PROFILE") == "long" else 200_000_000
 MALFORMED = 1_000
 # Less than one more thread's stack and one more request body for every twentieth request.
 FLAT_KIB = 16_384
@@ -135,7 +137,7 @@ def test_ten_thousand_calls_of_sixteen_clients_are_all_answered_once_and_in_orde
 
 
 @pytest.mark.timeout(600)
-def test_half_a_gigabyte_in_one_terminal_disturbs_no_other(host):
+def test_hundreds_of_megabytes_in_one_terminal_disturbs_no_other(host):
     person = Client(host, host.session_file)
     flooded, other = (person.call("terminal_open")["value"]["nodeId"] for _ in range(2))
     pid = host.pid()
