@@ -208,7 +208,7 @@ def test_full_outputs_go_where_no_other_user_has_been_first(open_root, monkeypat
 def test_scripts_go_to_no_directory_that_another_user_made_anew(open_root, monkeypatch):
     from termsprawlctl.host.commands import Commands
 
-    monkeypatch.setenv("TMPDIR", str(open_root))
+    monkeypatch.setattr(tempfile, "tempdir", str(open_root))
     commands = Commands(str(open_root / "a b"), None, None, None)
     first = commands._script_directory()
     assert commands._script_directory() == first
