@@ -82,7 +82,7 @@ WORDS = """
 import hashlib, json, sys
 sys.path.insert(0, sys.argv[1])
 from termsprawlctl import cli
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 told = {}
 
 def add(name, parser):

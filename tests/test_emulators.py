@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from termsprawlctl.errors import CtlError, UsageError
+from termsprawlctl.base.errors import CtlError, UsageError
 from termsprawlctl.session import applescript, emulators
 from termsprawlctl.session.emulators import WAYLAND, X11, choose, parse_preference
 

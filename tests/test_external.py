@@ -16,7 +16,7 @@ import pytest
 from support.node_server import NodeServer, PtyProgram
 from support.x11_server import wait_until
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.session import external, launchers
 from termsprawlctl.session.displays import usable
 from termsprawlctl.session.node_terminal import NodeTerminal

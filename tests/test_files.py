@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl import files
+from termsprawlctl.base import files
 
 ROOT = Path(__file__).resolve().parent.parent
 

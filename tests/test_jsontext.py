@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from termsprawlctl import jsontext
+from termsprawlctl.base import jsontext
 
 SECRET = "5e551011"
 

@@ -27,8 +27,8 @@ from support.scripted_agent import until
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import SessionFiles
 
-from termsprawlctl import processes, tmux
 from termsprawlctl.agents import processtree
+from termsprawlctl.base import processes, tmux
 from termsprawlctl.host import foreground
 from termsprawlctl.mcp import stdio
 from termsprawlctl.session import displays, peer
@@ -188,7 +188,7 @@ def test_the_length_of_a_sockets_path_is_the_systems(monkeypatch, system, limit)
     real = os.uname()
     monkeypatch.setattr(os, "uname", lambda: os.uname_result((system, *real[1:])))
     # A module of its own: the real one stays as it is.
-    spec = importlib.util.find_spec("termsprawlctl.tmux")
+    spec = importlib.util.find_spec("termsprawlctl.base.tmux")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert limit == module.MAX_SOCKET_PATH_BYTES

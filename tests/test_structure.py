@@ -90,7 +90,7 @@ def test_a_module_stays_small_enough_to_read_at_once(module):
 
 def test_only_one_module_starts_tmux_by_its_name():
     users = {module for module, path in MODULES.items() if re.search(r"\[\s*[\"']tmux[\"']", path.read_text())}
-    assert users <= {"termsprawlctl.tmux"}
+    assert users <= {"termsprawlctl.base.tmux"}
 
 
 def test_nothing_evaluates_text_or_goes_through_a_shell():

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from termsprawlctl import threads
+from termsprawlctl.base import threads
 
 
 def test_a_thread_runs_beside_its_starter():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import os
 
-from ..jsontext import encode
+from ..base.jsontext import encode
 from .raw import KEPT_BYTES
 from .stream import Lines, expanded
 from .wording import one_line, plain

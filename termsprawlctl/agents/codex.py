@@ -57,7 +57,7 @@ class Codex(Flavour):
         ]
 
     def fallback_answer(self, request: Request) -> str:
-        from ..files import read_small
+        from ..base.files import read_small
 
         try:
             return read_small(os.path.join(request.scratch, LAST_MESSAGE), 64 << 20).decode("utf-8", "replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from ..mcp.log import log
+from ..base.log import log
 from . import allocator, outputs, result
 from .arguments import RunCall
 from .ends import both_ends

@@ -127,7 +127,7 @@ def _recent(environment: dict[str, str]) -> bool:
 
 
 def _text(path: str) -> str:
-    from ..files import read_small
+    from ..base.files import read_small
 
     if not path:
         return ""

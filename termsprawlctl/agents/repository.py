@@ -7,8 +7,8 @@ import signal
 import subprocess
 import threading
 
-from ..processes import find_program
-from ..readable import readable
+from ..base.processes import find_program
+from ..base.readable import readable
 from .processtree import send_to_group
 from .wording import relative
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import jsontext
+from ..base import jsontext
 from .activity import left_out, summary
 from .reader import number
 from .verdict import CANCELLED, COMPLETED, FAILED, MAX_MESSAGE, TIMED_OUT, exit_text

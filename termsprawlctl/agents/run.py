@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 
-from ..leftovers import HeldDirectory
+from ..base.tempfiles import HeldDirectory
 from .capture import Capture
 from .child import HARD_LIMIT_S, Child, find_executable
 from .firstrun import FirstRun

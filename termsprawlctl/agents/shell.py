@@ -6,10 +6,10 @@ import os
 import signal
 import threading
 
-from .. import console, jsontext
-from ..errors import FAILED, INTERRUPTED, OK, CtlError
-from ..files import Explained
-from ..mcp.log import Log
+from ..base import console, jsontext
+from ..base.errors import FAILED, INTERRUPTED, OK, CtlError
+from ..base.files import Explained
+from ..base.log import Log
 from . import result
 from .activity import summary
 from .flavour import Flavour, Request

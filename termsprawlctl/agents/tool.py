@@ -11,7 +11,7 @@ import threading
 import time
 
 from .. import __version__
-from ..mcp.log import log
+from ..base.log import log
 from ..mcp.provider import Context, Provider
 from . import schemas
 from .arguments import BadArguments, RunCall, run_id, wait_s

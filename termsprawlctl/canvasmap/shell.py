@@ -8,9 +8,9 @@ import shutil
 import signal
 import time
 
-from .. import console, jsontext
-from ..errors import OK, CtlError
-from ..files import write_output
+from ..base import console, jsontext
+from ..base.errors import OK, CtlError
+from ..base.files import write_output
 from . import model, source, svg, text
 
 REDRAW_S = 1.0

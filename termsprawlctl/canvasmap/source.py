@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from .. import jsontext, tmux
-from ..errors import CtlError
-from ..files import read_small
+from ..base import jsontext, tmux
+from ..base.errors import CtlError
+from ..base.files import read_small
+from ..base.layout import SESSION_PREFIX, DataPaths
 from ..host import links, project_file
 from ..host.projects import ProjectStore
-from ..layout import SESSION_PREFIX, DataPaths
 from ..session import transport
 from ..session.discovery import Unavailable, read_object
 from . import model

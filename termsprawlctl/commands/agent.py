@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import console
-from ..errors import UsageError
+from ..base import console
+from ..base.errors import UsageError
 
 EPILOG = """\
 examples:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import console
+from ..base import console
 from ..session.arguments import read_arguments
 from ..session.report import deliver, require_session
 

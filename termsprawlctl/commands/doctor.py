@@ -31,7 +31,7 @@ def run(args) -> int:
 
 
 def _explain(args) -> int:
-    from ..errors import USAGE
+    from ..base.errors import USAGE
     from ..explain.report import explain, show
 
     result, checks = explain(args.session)

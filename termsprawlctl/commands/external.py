@@ -6,8 +6,8 @@ import os
 import shlex
 import signal
 
-from .. import console, jsontext
-from ..errors import OK, UsageError
+from ..base import console, jsontext
+from ..base.errors import OK, UsageError
 
 EPILOG = """\
 examples:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import console
-from ..errors import OK, UsageError
+from ..base import console
+from ..base.errors import OK, UsageError
 from ..session import guides
 
 EPILOG = """\

@@ -7,12 +7,12 @@ import contextlib
 import os
 import signal
 
-from .. import console, jsontext
-from ..errors import FAILED, OK, CtlError, UsageError, words_for
-from ..files import Explained
-from ..layout import DataPaths, default_data_directory
-from ..ownership import refuse_another_users
-from ..progress import Notice
+from ..base import console, jsontext
+from ..base.errors import FAILED, OK, CtlError, UsageError, words_for
+from ..base.files import Explained
+from ..base.layout import DataPaths, default_data_directory
+from ..base.ownership import refuse_another_users
+from ..base.progress import Notice
 
 EPILOG = """\
 examples:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from .. import console
-from ..errors import UsageError
+from ..base import console
+from ..base.errors import UsageError
 from ..install.clients import CLIENTS, SCOPES, USER, Place
 
 EPILOG = """\
@@ -64,10 +64,10 @@ def add_target(parser) -> None:
 
 
 def run(args) -> int:
+    from ..base.program import program_file
     from ..install import shell
     from ..install.dialects import Server
     from ..install.work import Plan
-    from ..program import program_file
 
     words = _server_words(args.server, list(getattr(args, "passed_on", None) or []), args.session)
     argv = [program_file(), *words]

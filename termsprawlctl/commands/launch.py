@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from .. import console
-from ..errors import FAILED, OK, CtlError
-from ..layout import DataPaths, default_data_directory, is_id
-from ..progress import Notice
+from ..base import console
+from ..base.errors import FAILED, OK, CtlError
+from ..base.layout import DataPaths, default_data_directory, is_id
+from ..base.progress import Notice
 from ..session.table import AGENTS
 
 EPILOG = """\

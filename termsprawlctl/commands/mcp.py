@@ -37,7 +37,7 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ..mcp import archive
+    from ..base import archive
 
     archive.pin()
     from ..mcp.server import serve

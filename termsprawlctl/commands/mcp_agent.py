@@ -44,7 +44,7 @@ def provider(args):
 
     from ..agents.settings import from_environment
     from ..agents.tool import AgentProvider
-    from ..mcp.log import log
+    from ..base.log import log
 
     settings = from_environment(os.environ, log)
     apply(args, settings)

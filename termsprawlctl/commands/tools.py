@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import console, jsontext
-from ..errors import OK, UsageError
+from ..base import console, jsontext
+from ..base.errors import OK, UsageError
 from ..session.operations import EXTENSIONS, OPERATIONS, mcp_tool
 
 EPILOG = """\

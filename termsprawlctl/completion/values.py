@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from ..console import harmless
-from ..layout import is_id
+from ..base.console import harmless
+from ..base.layout import is_id
 from ..session import guides, transport
 from ..session.discovery import session_file
 from ..session.operations import EXTENSIONS, OPERATIONS

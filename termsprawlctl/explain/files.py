@@ -8,7 +8,7 @@ import re
 import shlex
 import stat
 
-from ..layout import is_id
+from ..base.layout import is_id
 from ..session.discovery import ENVIRONMENT_VARIABLE, Unavailable, parse_endpoint, read_object
 from .checks import Check, failed, ok, warning
 

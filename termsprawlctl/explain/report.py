@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .. import console, jsontext
+from ..base import console, jsontext
 from ..session.discovery import Unavailable, endpoint_file, read_object, session_file
 from . import checks, connection, files, surroundings
 

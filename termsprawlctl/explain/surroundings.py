@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from .. import __version__, tmux
-from ..errors import CtlError
+from .. import __version__
+from ..base import tmux
+from ..base.errors import CtlError
 from ..session import displays, emulators, external
 from .checks import Check, ok, warning
 

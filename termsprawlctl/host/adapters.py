@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections import namedtuple
 
-from ..errors import CtlError
-from ..processes import find_program, said_by
+from ..base.errors import CtlError
+from ..base.processes import find_program, said_by
 
 PROBE_TIMEOUT_S = 3.0
 MAX_HELP_BYTES = 1 << 20  # of a program that never stops talking

@@ -6,7 +6,7 @@ import codecs
 import os
 import stat
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 
 # How much of a file is looked at: where a text file of another encoding or a binary one
 # begins, it shows.

@@ -23,8 +23,8 @@ import stat
 import threading
 import time
 
-from .. import jsontext
-from ..files import private_directory, remove_quietly
+from ..base import jsontext
+from ..base.files import private_directory, remove_quietly
 
 MAX_FILE_BYTES = 1 << 20
 KEPT_FILES = 4

@@ -10,7 +10,7 @@ that changes something either does all of it or raises CtlError before the first
 
 from __future__ import annotations
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 
 MIN_WIDTH, MIN_HEIGHT = 240, 120
 # What a new node gets: [width, height]. A terminal's is the app's.

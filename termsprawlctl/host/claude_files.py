@@ -18,11 +18,11 @@ import os
 import re
 import stat
 
-from .. import jsontext
-from ..errors import CtlError
-from ..files import read_small
-from ..layout import is_id
-from ..processes import run
+from ..base import jsontext
+from ..base.errors import CtlError
+from ..base.files import read_small
+from ..base.layout import is_id
+from ..base.processes import run
 from . import context
 
 MAX_RECORD_BYTES = 64 << 10

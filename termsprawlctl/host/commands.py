@@ -27,9 +27,9 @@ import tempfile
 import threading
 import time
 
-from ..errors import CtlError
-from ..files import private_directory, read_small, remove_quietly, write_atomically
-from ..ownership import is_ours
+from ..base.errors import CtlError
+from ..base.files import private_directory, read_small, remove_quietly, write_atomically
+from ..base.ownership import is_ours
 from .foreground import Shell, foreground, is_running, waiting_shell
 from .handover import TO_MAIN, Handover, PromptMoved
 from .panes import Pane, Panes

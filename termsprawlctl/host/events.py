@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 from .operations import HANDLERS
 
 # Operations whose answer's nodeId is a node that they made.

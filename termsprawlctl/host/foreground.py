@@ -12,8 +12,8 @@ import os
 import termios
 from collections import namedtuple
 
-from ..errors import CtlError
-from ..processes import run
+from ..base.errors import CtlError
+from ..base.processes import run
 
 # pid of the process group's leader; name of its program; arguments after it;
 # sleeping: whether it waits for something; image: another one for every program that the

@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 from .foreground import Shell, waiting_shell
 from .grid import cells_of
 from .panes import Pane, Panes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 
 _NAMES = {
     "enter": "Enter",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 
-from ..files import private_directory, write_atomically
-from ..layout import DataPaths
+from ..base.files import private_directory, write_atomically
+from ..base.layout import DataPaths
 from ..session import guides
 
 # tmux takes a command of 16 KiB: the rest of it may have a folder's path of 4 KiB.

@@ -12,10 +12,10 @@ import json
 import os
 from collections import namedtuple
 
-from .. import jsontext
-from ..errors import CtlError
-from ..files import DIRECTORY_MODE, read_small, write_atomically
-from ..layout import DataPaths, is_id
+from ..base import jsontext
+from ..base.errors import CtlError
+from ..base.files import DIRECTORY_MODE, read_small, write_atomically
+from ..base.layout import DataPaths, is_id
 from .project_file import inside
 from .projects import ProjectStore, operator_node
 from .sessions import SessionStore

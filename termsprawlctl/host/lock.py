@@ -13,10 +13,10 @@ import json
 import os
 import time
 
-from .. import jsontext
-from ..errors import CtlError
-from ..files import Explained, named_directory, private_directory, read_small, remove_quietly, write_atomically
-from ..layout import DataPaths
+from ..base import jsontext
+from ..base.errors import CtlError
+from ..base.files import Explained, named_directory, private_directory, read_small, remove_quietly, write_atomically
+from ..base.layout import DataPaths
 from ..session import transport
 from ..session.discovery import Target, Unavailable, parse_endpoint
 

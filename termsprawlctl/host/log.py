@@ -6,8 +6,8 @@ import os
 import select
 import threading
 
-from .. import console
-from ..jsontext import encode
+from ..base import console
+from ..base.jsontext import encode
 
 _speaking = threading.Lock()  # between seeing room and using it nobody else of us may
 

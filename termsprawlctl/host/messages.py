@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 
 MAX_TEXT_CHARS = 16_000
 MAX_MESSAGE_ID_CHARS = 256

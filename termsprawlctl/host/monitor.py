@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 
 OUTPUT_INTERVAL_S = 1.0  # one event per terminal
 # How often people's windows are looked at; tmux tells whole seconds anyway.

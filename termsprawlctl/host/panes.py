@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import namedtuple
 
-from ..errors import CtlError
-from ..layout import SESSION_PREFIX, tmux_session
-from ..tmux import Tmux, TmuxError, exact_pane
+from ..base.errors import CtlError
+from ..base.layout import SESSION_PREFIX, tmux_session
+from ..base.tmux import Tmux, TmuxError, exact_pane
 
 # Lines and columns count from 0. dead_status: the exit status of a dead pane's program,
 # None where a signal ended it.

@@ -17,9 +17,9 @@ import re
 import stat
 import time
 
-from .. import jsontext
-from ..errors import CtlError
-from ..files import DIRECTORY_MODE, FILE_MODE, read_small, remove_quietly, write_atomically
+from ..base import jsontext
+from ..base.errors import CtlError
+from ..base.files import DIRECTORY_MODE, FILE_MODE, read_small, remove_quietly, write_atomically
 
 VERSION = 1
 MAX_PROJECT_BYTES = 32 << 20

@@ -6,10 +6,10 @@ import hashlib
 import json
 import os
 
-from .. import jsontext
-from ..errors import CtlError
-from ..files import Explained, private_directory, read_small, write_atomically
-from ..layout import DataPaths
+from ..base import jsontext
+from ..base.errors import CtlError
+from ..base.files import Explained, private_directory, read_small, write_atomically
+from ..base.layout import DataPaths
 from .sessions import Session, SessionStore
 
 # What the app says of a node that was given instructions but no MCP connection.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 
 MAX_RECEIPTS = 1_000  # far more than a client repeats; a restart of the host forgets them all
 

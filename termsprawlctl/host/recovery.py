@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 from . import canvas, project_file
 from .operations.nodes import kind_of
 from .projects import operator_node

@@ -17,10 +17,10 @@ import socketserver
 import threading
 import time
 
-from .. import jsontext
-from ..deadline import Deadline, DeadlineReader
-from ..errors import CtlError
-from ..files import Explained
+from ..base import jsontext
+from ..base.deadline import Deadline, DeadlineReader
+from ..base.errors import CtlError
+from ..base.files import Explained
 from ..session.operations import EXTENSIONS, OPERATIONS, InvalidCall, validate
 from . import operations, request_head
 from .events import note_call

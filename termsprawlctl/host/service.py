@@ -15,16 +15,16 @@ import time
 import traceback
 import uuid
 
-from .. import leftovers
-from ..errors import FAILED, OK, CtlError
-from ..files import Explained, private_directory, remove_quietly, write_atomically
-from ..layout import DataPaths
-from ..ownership import is_ours
-from ..processes import command_line_of
-from ..program import program_file
+from ..base import tempfiles
+from ..base.errors import FAILED, OK, CtlError
+from ..base.files import Explained, private_directory, remove_quietly, write_atomically
+from ..base.layout import DataPaths
+from ..base.ownership import is_ours
+from ..base.processes import command_line_of
+from ..base.program import program_file
+from ..base.tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
 from ..session import guides
 from ..session.discovery import Unavailable, read_object
-from ..tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
 from . import launching, log, terminals
 from .audit import Audit
 from .commands import Commands
@@ -187,7 +187,7 @@ def _short_socket() -> str:
 def _remove_leftovers(paths: DataPaths) -> None:
     """Temporary files of writers that were killed, also of files that nobody writes a second time."""
     for directory in paths.own_directories():
-        leftovers.sweep(directory, _TEMPORARY, os.unlink)
+        tempfiles.sweep(directory, _TEMPORARY, os.unlink)
 
 
 def _write_static_files(host: Host) -> None:

@@ -12,9 +12,9 @@ import threading
 import time
 from collections import namedtuple
 
-from .. import jsontext
-from ..files import private_directory, read_small, remove_quietly, write_atomically
-from ..layout import DataPaths, is_id
+from ..base import jsontext
+from ..base.files import private_directory, read_small, remove_quietly, write_atomically
+from ..base.layout import DataPaths, is_id
 
 Session = namedtuple("Session", "node_id project_id token status")
 

@@ -18,10 +18,10 @@ import shlex
 import threading
 import time
 
-from ..errors import CtlError
-from ..files import private_directory, remove_quietly
-from ..layout import tmux_session
-from ..tmux import Tmux, TmuxError, exact_pane
+from ..base.errors import CtlError
+from ..base.files import private_directory, remove_quietly
+from ..base.layout import tmux_session
+from ..base.tmux import Tmux, TmuxError, exact_pane
 
 # Kept per terminal, twice as much at most. A build's log of some 10,000 lines fits.
 KEPT_BYTES = 512 << 10

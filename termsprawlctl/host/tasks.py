@@ -13,10 +13,10 @@ import threading
 import time
 import uuid
 
-from .. import jsontext
-from ..errors import CtlError
-from ..files import private_directory, read_small, remove_quietly, write_atomically
-from ..layout import is_id
+from ..base import jsontext
+from ..base.errors import CtlError
+from ..base.files import private_directory, read_small, remove_quietly, write_atomically
+from ..base.layout import is_id
 
 SUBMITTED, COMPLETED, FAILED = "submitted", "completed", "failed"
 ANSWER_WITHIN_S = 15 * 60.0

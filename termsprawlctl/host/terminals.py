@@ -11,9 +11,9 @@ import os
 import re
 import time
 
-from ..errors import CtlError
-from ..layout import SESSION_PREFIX, tmux_session
-from ..tmux import Tmux, TmuxError, exact, exact_pane
+from ..base.errors import CtlError
+from ..base.layout import SESSION_PREFIX, tmux_session
+from ..base.tmux import Tmux, TmuxError, exact, exact_pane
 
 COLUMNS, ROWS = 120, 32
 HISTORY_LINES = 50_000

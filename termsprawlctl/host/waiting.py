@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import namedtuple
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 from .commands import Lasting, Running, settle
 from .foreground import waiting_shell
 from .panes import Pane

@@ -5,9 +5,9 @@ from __future__ import annotations
 import select
 import time
 
-from .. import console, jsontext
-from ..errors import OK, CtlError
-from ..layout import DataPaths
+from ..base import console, jsontext
+from ..base.errors import OK, CtlError
+from ..base.layout import DataPaths
 from .audit import Follower, describe, past
 from .lock import is_held
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 from . import dialects, jsonc
 from .dialects import Dialect, JsonText, Server, TomlText
 

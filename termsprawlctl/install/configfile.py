@@ -11,8 +11,8 @@ import fcntl
 import os
 import time
 
-from ..errors import CtlError
-from ..files import FILE_MODE, read_small, remove_quietly, usual_mode, write_atomically
+from ..base.errors import CtlError
+from ..base.files import FILE_MODE, read_small, remove_quietly, usual_mode, write_atomically
 
 # Claude Code keeps its history in the same file as its servers: megabytes are usual.
 MAX_BYTES = 64 << 20

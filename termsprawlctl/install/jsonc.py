@@ -10,7 +10,7 @@ import json
 import re
 from collections import namedtuple
 
-from ..jsontext import MAX_DIGITS
+from ..base.jsontext import MAX_DIGITS
 
 # Which liberties a client's own parser takes.
 Syntax = namedtuple("Syntax", "comments trailing_commas")

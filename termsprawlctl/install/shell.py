@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 
-from .. import console, jsontext
-from ..errors import FAILED, OK, CtlError
-from ..processes import Interruptible
-from ..progress import Notice
+from ..base import console, jsontext
+from ..base.errors import FAILED, OK, CtlError
+from ..base.processes import Interruptible
+from ..base.progress import Notice
 from . import verify, work
 from .clients import PROJECT
 from .dialects import Server

@@ -10,9 +10,9 @@ import tempfile
 import threading
 from collections import namedtuple
 
-from .. import jsontext
-from ..errors import CtlError
-from ..processes import find_program, kill_group, raise_if_told_to_end, run, start
+from ..base import jsontext
+from ..base.errors import CtlError
+from ..base.processes import find_program, kill_group, raise_if_told_to_end, run, start
 from .dialects import Server
 
 HANDSHAKE_S = 30.0  # a start takes well under a second; a loaded machine gets time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 
-from ..errors import CtlError
+from ..base.errors import CtlError
 from .clients import CLIENTS, PROJECT, USER, Place, configuration_file, server_path
 from .configfile import ConfigFile
 from .dialects import Server, command_line

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from .. import jsontext
-from . import log, protocol, stdio
+from ..base import jsontext, log
+from . import protocol, stdio
 from .calls import MAX_OPEN_BYTES, Batch, Book, Call, Request
 from .protocol import NO_ID, Refused
 from .provider import Provider, ProviderFault

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from .. import jsontext
+from ..base import jsontext
 
 PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY = PREFIX + "protocolVersion"

@@ -11,8 +11,9 @@ import select
 import signal
 import time
 
-from ..errors import FAILED, OK
-from . import log, stdio
+from ..base import log
+from ..base.errors import FAILED, OK
+from . import stdio
 from .dispatch import Dispatcher
 from .provider import Provider
 

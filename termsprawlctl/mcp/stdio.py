@@ -10,8 +10,7 @@ import threading
 import time
 from collections import deque
 
-from .. import threads
-from . import log
+from ..base import log, threads
 
 READ_BYTES = 65536
 

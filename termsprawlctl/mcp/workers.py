@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from .. import threads
+from ..base import threads
 
 
 class Lane:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .. import console, jsontext
-from ..errors import CtlError, UsageError
-from ..files import read_small
+from ..base import console, jsontext
+from ..base.errors import CtlError, UsageError
+from ..base.files import read_small
 
 # The app takes requests of at most 128 KiB. More is read than that, so that it is the
 # app that says so, but not without end.

@@ -10,7 +10,7 @@ import threading
 import time
 from functools import partial
 
-from .. import jsontext
+from ..base import jsontext
 from ..mcp.provider import Context, Provider, ProviderFault
 from . import guides, operations
 

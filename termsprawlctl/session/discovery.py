@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 
-from .. import jsontext
-from ..files import read_small
+from ..base import jsontext
+from ..base.files import read_small
 
 ENVIRONMENT_VARIABLE = "TERMSPRAWL_SESSION_FILE"
 # The one form the app writes. Anything else (names, other notations of

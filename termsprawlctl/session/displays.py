@@ -12,7 +12,7 @@ import socket
 import sys
 from collections import namedtuple
 
-from ..ownership import roots
+from ..base.ownership import roots
 from .emulators import WAYLAND, X11
 from .peer import owner_of_listener
 

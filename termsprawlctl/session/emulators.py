@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from ..errors import CtlError, UsageError
-from ..processes import is_word
+from ..base.errors import CtlError, UsageError
+from ..base.processes import is_word
 from .applescript import iterm_script, terminal_script
 
 COMMAND = "{command}"  # in preferences: replaced by the whole command, one word each

@@ -6,10 +6,10 @@ import os
 import shlex
 import time
 
-from .. import jsontext, tmux
-from ..errors import CtlError
-from ..files import read_small
-from ..processes import find_program
+from ..base import jsontext, tmux
+from ..base.errors import CtlError
+from ..base.files import read_small
+from ..base.processes import find_program
 from . import emulators, windows
 from .displays import usable
 from .node_terminal import NodeTerminal

@@ -12,9 +12,9 @@ import shlex
 import stat
 import time
 
-from ..errors import CtlError
-from ..files import remove_quietly
-from ..ownership import roots
+from ..base.errors import CtlError
+from ..base.files import remove_quietly
+from ..base.ownership import roots
 
 _PREFIX = "termsprawlctl-attach-"
 _PLAIN_PATH = re.compile(r"/[A-Za-z0-9/_.-]*")

@@ -10,8 +10,8 @@ import os
 import shlex
 import stat
 
-from .. import layout, tmux
-from ..errors import CtlError, UsageError
+from ..base import layout, tmux
+from ..base.errors import CtlError, UsageError
 from .discovery import session_file
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from .. import console, jsontext
-from ..errors import FAILED, OK, NoSession, UsageError
+from ..base import console, jsontext
+from ..base.errors import FAILED, OK, NoSession, UsageError
 from .discovery import session_file
 
 _NUMBER = re.compile("[0-9]{1,9}")  # of an item; int() refuses thousands of digits
@@ -84,7 +84,7 @@ def _save_image(result: dict, path: str) -> tuple[dict, int]:
     import base64
     import binascii
 
-    from ..files import write_output
+    from ..base.files import write_output
 
     value = result.get("value")
     image = value.get("image") if isinstance(value, dict) else None

@@ -14,8 +14,8 @@ import os
 import selectors
 import socket
 
-from .. import jsontext
-from ..deadline import Deadline, DeadlineReader
+from ..base import jsontext
+from ..base.deadline import Deadline, DeadlineReader
 from .discovery import Target, Unavailable, locate
 from .loopback_http import http_client
 from .peer import owner_of_listener

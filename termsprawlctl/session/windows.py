@@ -15,10 +15,10 @@ import threading
 import time
 from collections import namedtuple
 
-from .. import tmux
-from ..errors import CtlError
-from ..files import remove_quietly
-from ..processes import spawn_detached
+from ..base import tmux
+from ..base.errors import CtlError
+from ..base.files import remove_quietly
+from ..base.processes import spawn_detached
 from . import launchers
 from .emulators import LAUNCHER
 from .node_terminal import NodeTerminal

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import jsontext
-from ..mcp.log import log
+from ..base import jsontext
+from ..base.log import log
 from ..mcp.provider import Context, Provider
 from . import client, endpoint, wire
 

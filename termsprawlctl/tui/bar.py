@@ -16,10 +16,10 @@ import threading
 import time
 import tty
 
-from .. import console
-from ..errors import CtlError
-from ..program import own_argv
-from ..tmux import Tmux, TmuxError
+from ..base import console
+from ..base.errors import CtlError
+from ..base.program import own_argv
+from ..base.tmux import Tmux, TmuxError
 from . import place
 
 REVOKE = "[Revoke]"

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections import namedtuple
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 
 # Which client: the name changes hands, the three together do not.
 ClientKey = namedtuple("ClientKey", "name pid created")

@@ -13,7 +13,7 @@ import os
 import subprocess
 from collections import deque
 
-from ..tmux import Tmux, server_environment
+from ..base.tmux import Tmux, server_environment
 
 READ_BYTES = 65536
 END_WAIT_S = 0.5

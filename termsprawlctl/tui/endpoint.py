@@ -14,9 +14,9 @@ import os
 import re
 import stat
 
-from .. import jsontext
-from ..errors import UsageError
-from ..files import DIRECTORY_MODE, FILE_MODE
+from ..base import jsontext
+from ..base.errors import UsageError
+from ..base.files import DIRECTORY_MODE, FILE_MODE
 from .wire import is_uuid
 
 FILE_NAME = "endpoint.json"

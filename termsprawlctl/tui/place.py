@@ -18,10 +18,10 @@ import sys
 import time
 import uuid
 
-from .. import jsontext
-from ..errors import CtlError, UsageError
-from ..files import DIRECTORY_MODE, FILE_MODE, remove_quietly
-from ..leftovers import HeldDirectory, temporary_root
+from ..base import jsontext
+from ..base.errors import CtlError, UsageError
+from ..base.files import DIRECTORY_MODE, FILE_MODE, remove_quietly
+from ..base.tempfiles import HeldDirectory, temporary_root
 from . import endpoint
 
 PREFIX = "termsprawl-tui-"

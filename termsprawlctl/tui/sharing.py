@@ -7,10 +7,10 @@ import os
 import select
 import signal
 
-from .. import console
-from ..errors import FAILED, OK, UsageError
-from ..jsontext import encode
-from ..tmux import Tmux
+from ..base import console
+from ..base.errors import FAILED, OK, UsageError
+from ..base.jsontext import encode
+from ..base.tmux import Tmux
 from . import bar, wire
 from .clients import Client
 from .controller import Controller

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import uuid
 
-from .. import console, jsontext
-from ..errors import FAILED, OK, UsageError
+from ..base import console, jsontext
+from ..base.errors import FAILED, OK, UsageError
 from . import client, endpoint, wire
 
 

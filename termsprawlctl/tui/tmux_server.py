@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ..errors import CtlError, UsageError
-from ..tmux import Tmux, TmuxError, find, refuse_foreign_socket
+from ..base.errors import CtlError, UsageError
+from ..base.tmux import Tmux, TmuxError, find, refuse_foreign_socket
 from . import clients
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from ..tmux import Tmux, version
+from ..base.tmux import Tmux, version
 from . import clients
 from .control import Control, Refused, quoted
 from .controller import NOTHING, Controller, Observed

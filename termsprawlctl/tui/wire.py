@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 
-from .. import jsontext
+from ..base import jsontext
 
 MAX_FRAME_BYTES = 16_384
 

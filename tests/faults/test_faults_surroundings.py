@@ -20,20 +20,14 @@ import pytest
 from support.faults import fill, need_nobody, small_disk, until
 from support.host_faults import FaultyHost
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
+from termsprawlctl.base.layout import DataPaths
+from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.host import control, lock, panes
 from termsprawlctl.host.audit import Audit, past
-from termsprawlctl.host.server import (
-    MAX_CONNECTIONS,
-    MIN_CONNECTIONS,
-    REQUEST_DEADLINE_S,
-    Server,
-    connections_within,
-)
+from termsprawlctl.host.server import MAX_CONNECTIONS, MIN_CONNECTIONS, REQUEST_DEADLINE_S, Server, connections_within
 from termsprawlctl.host.streams import Streams
-from termsprawlctl.layout import DataPaths
 from termsprawlctl.session import transport
-from termsprawlctl.tmux import Tmux
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 

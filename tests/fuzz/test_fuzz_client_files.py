@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import corpus, hostile
 from support.quick_folder import quick_folder
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.install.clients import CLIENTS, USER, Place
 from termsprawlctl.install.configfile import BACKUP_SUFFIX, MAX_BYTES
 from termsprawlctl.install.dialects import Server

@@ -16,7 +16,7 @@ from support.jsonrpc_model import strict
 from support.scripted_server import ScriptedServer
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl import jsontext
+from termsprawlctl.base import jsontext
 from termsprawlctl.session import transport
 
 MARK = TOKEN[:8]  # in the corpus, @TOKEN@ stands for the whole of it

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import corpus, hostile
 
-from termsprawlctl import jsontext
+from termsprawlctl.base import jsontext
 
 SECRET = "5ecre7-and-l0ng"
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from support import corpus, hostile
 from support.quick_folder import quick_folder
 
-from termsprawlctl import jsontext
+from termsprawlctl.base import jsontext
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.canvasmap import model, svg, text
-from termsprawlctl.errors import CtlError
 from termsprawlctl.host import canvas, project_file
 
 IDS = ["n-1", "n-2", "g-1", "", "\ud800", "__proto__"]

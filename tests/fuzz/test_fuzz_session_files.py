@@ -17,7 +17,7 @@ from support.mcp_client import McpServer
 from support.scripted_server import Trap
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl import jsontext
+from termsprawlctl.base import jsontext
 from termsprawlctl.explain import checks, files
 from termsprawlctl.session import discovery, transport
 

@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from support import corpus, hostile
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host import claude_files, context
 from termsprawlctl.host.foreground import Program, runs_script, shell_of
 from termsprawlctl.host.grid import MAX_CELL_CHARS

@@ -17,7 +17,7 @@ from support.chosen import plain_path
 from support.tui_share import RunningShare
 from support.tui_tmux import PATIENCE_S, Terminal, UserTmux, eventually
 
-from termsprawlctl.tmux import Tmux
+from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.tui import clients, tmux_server
 from termsprawlctl.tui.controller import Controller
 from termsprawlctl.tui.tmux_view import TmuxView

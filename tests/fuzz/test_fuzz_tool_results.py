@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from support import hostile
 from support.session_files import SessionFiles
 
-from termsprawlctl import console
+from termsprawlctl.base import console
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.canvasmap.shell import View
 from termsprawlctl.commands import launch
 from termsprawlctl.completion.values import Values
-from termsprawlctl.errors import CtlError
 from termsprawlctl.explain import checks, connection
 from termsprawlctl.mcp.provider import Context, ProviderFault
 from termsprawlctl.session import bridge, operations, report, transport

@@ -28,7 +28,7 @@ from support.tui_endpoint import (
 )
 from support.tui_tmux import PATIENCE_S
 
-from termsprawlctl import jsontext
+from termsprawlctl.base import jsontext
 from termsprawlctl.tui import client, endpoint, wire
 from termsprawlctl.tui.adapter import TuiProvider
 

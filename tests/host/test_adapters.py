@@ -12,11 +12,11 @@ import types
 
 import pytest
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
+from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host import adapters, launching
 from termsprawlctl.host.operations.session import session_info
 from termsprawlctl.host.sessions import SessionStore
-from termsprawlctl.layout import DataPaths
 
 BRIDGE = ["/opt/py thon", "-ISB", '/opt/"ctl"', "mcp", "--session", "/data/s.json"]
 CLAUDE_HELP = "  --append-system-prompt <prompt>\n  --mcp-config <configs...>\n"

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host import canvas
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host import canvas, project_file
 
 ROOT = Path(__file__).resolve().parents[2]

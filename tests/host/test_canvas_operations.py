@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host import artifacts
 
 

@@ -11,7 +11,7 @@ from support.node_server import PtyProgram
 from support.running_host import RunningHost
 from support.terminal_host import start_host, wait_until
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.keys import tmux_keys
 from termsprawlctl.host.operations import extensions
 from termsprawlctl.session.operations import EXTENSIONS, InvalidCall, mcp_tool, validate

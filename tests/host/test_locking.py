@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from support.running_host import RunningHost
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
+from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host import lock, sessions
-from termsprawlctl.layout import DataPaths
 
 
 def is_alive(pid: int) -> bool:

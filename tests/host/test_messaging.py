@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host import messages, tasks
 
 MINUTE_S, DAY_MS = 60.0, 24 * 3600 * 1000

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from support.terminal_host import wait_until
 
+from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.host import monitor
 from termsprawlctl.host.panes import Panes
 from termsprawlctl.host.terminals import Terminals
-from termsprawlctl.tmux import Tmux
 
 
 class Host(SimpleNamespace):

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from termsprawlctl.base.layout import DataPaths
+from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.host import project_file
 from termsprawlctl.host.projects import CLI_STATUS, ProjectStore, operator_session
 from termsprawlctl.host.recovery import recover
 from termsprawlctl.host.sessions import SessionStore
 from termsprawlctl.host.terminals import PROJECT_OPTION, Terminals
-from termsprawlctl.layout import DataPaths
-from termsprawlctl.tmux import Tmux
 
 CODEX = {"state": "connected", "adapter": "codex-mcp"}
 

@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
+from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.host.streams import Streams, writer
-from termsprawlctl.tmux import Tmux
 
 
 @pytest.fixture(params=["dash", "bash"])

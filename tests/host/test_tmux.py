@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from termsprawlctl import tmux
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base import tmux
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.panes import Panes
 from termsprawlctl.host.terminals import Terminals
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.install import configfile, jsonc, jsonedit, tomledit
 from termsprawlctl.install.configfile import ConfigFile
 

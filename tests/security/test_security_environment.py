@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from termsprawlctl.errors import CtlError
-from termsprawlctl.processes import find_program, run
+from termsprawlctl.base.errors import CtlError
+from termsprawlctl.base.processes import find_program, run
 
 PROGRAMS = ("tmux", "git", "ps", "codex", "xterm", "x-terminal-emulator", "claude")
 

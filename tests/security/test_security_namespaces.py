@@ -12,8 +12,8 @@ import traceback
 
 import pytest
 
-from termsprawlctl import files, ownership, tmux
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base import files, ownership, tmux
+from termsprawlctl.base.errors import CtlError
 from termsprawlctl.session import displays, launchers
 
 SOMEBODY = 54321  # no user of the machine, and not 65534

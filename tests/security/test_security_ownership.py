@@ -13,8 +13,8 @@ import pytest
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl import files, ownership
 from termsprawlctl.agents.settings import Folders
+from termsprawlctl.base import files, ownership
 from termsprawlctl.session import peer, transport
 
 HAS_TABLES = pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="this system does not tell")

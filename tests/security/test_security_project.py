@@ -12,11 +12,11 @@ import pytest
 from support.mcp_app import StandInApp
 from support.running_host import RunningHost
 
-from termsprawlctl.errors import CtlError
+from termsprawlctl.base.errors import CtlError
+from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host import links, project_file
 from termsprawlctl.host.projects import ProjectStore
 from termsprawlctl.host.sessions import SessionStore
-from termsprawlctl.layout import DataPaths
 
 # Whatever reads it as more than a name (tmux's formats, a shell, options) would leave a file behind.
 NAME = """-x #(touch ran) $(touch ran) `touch ran`;touch ran;'; touch ran; '"; touch ran; " #{S:x} %H ##"""

@@ -15,7 +15,7 @@ import pytest
 from support.scripted_server import ScriptedServer, answer
 from support.session_files import SessionFiles
 
-from termsprawlctl.console import harmless
+from termsprawlctl.base.console import harmless
 
 # Sets the title, hides what follows, the same with one byte instead of two, and turns the line around.
 EVIL = "a\x1b]0;owned\x07b\x1b[8mc\x9b8md\x9d0;owned\x9ce\x7f\u202ef\u2066g\rh"

@@ -140,7 +140,7 @@ def test_a_short_socket_directory_that_was_cleared_away_is_not_used_when_another
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "link to a link"])
 def test_an_output_is_not_written_through_what_another_user_planted(open_root, kind):
-    from termsprawlctl.files import write_output
+    from termsprawlctl.base.files import write_output
 
     shared = open_root / "shared"
     shared.mkdir()
@@ -165,7 +165,7 @@ def test_an_output_is_not_written_through_what_another_user_planted(open_root, k
 
 
 def test_an_output_goes_to_the_terminal_of_whoever_became_this_user_in_it():
-    from termsprawlctl.files import write_output
+    from termsprawlctl.base.files import write_output
 
     master, terminal = os.openpty()
     try:
@@ -221,7 +221,7 @@ def test_scripts_go_to_no_directory_that_another_user_made_anew(open_root, monke
 
 
 def test_the_way_to_a_data_directory_must_be_nobody_elses(open_root, monkeypatch):
-    from termsprawlctl.files import named_directory
+    from termsprawlctl.base.files import named_directory
 
     monkeypatch.setenv("HOME", "/root")
     way = open_root / "way"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from termsprawlctl import jsontext
 from termsprawlctl.agents.schemas import OUTCOME
+from termsprawlctl.base import jsontext
 
 ENDED = ("completed", "failed", "timed_out", "cancelled")
 _TYPES = {"string": str, "integer": int, "object": dict, "array": list}

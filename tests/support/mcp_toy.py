@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, sys.argv[1])
 
-from termsprawlctl.mcp.log import log
+from termsprawlctl.base.log import log
 from termsprawlctl.mcp.provider import CallFault, Provider, ProviderFault
 from termsprawlctl.mcp.server import serve
 

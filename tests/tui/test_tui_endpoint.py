@@ -9,7 +9,7 @@ import stat
 import pytest
 from support.tui_endpoint import GENERATION, INSTANCE, MEMBERS, TOKEN, FakeEndpoint
 
-from termsprawlctl.errors import UsageError
+from termsprawlctl.base.errors import UsageError
 from termsprawlctl.tui import endpoint
 
 

@@ -165,7 +165,7 @@ def test_the_adapter_starts_without_what_only_the_sharing_side_needs(ctl, fake, 
     """Start-up time is a feature; and on Windows there is no fcntl to import."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import termsprawlctl.tui.adapter; "
-        "unwanted = {'asyncio', 'fcntl', 'hmac', 'tempfile', 'termsprawlctl.tmux'}; "
+        "unwanted = {'asyncio', 'fcntl', 'hmac', 'tempfile', 'termsprawlctl.base.tmux'}; "
         "print(sorted(unwanted.intersection(sys.modules)))"
     )
     done = run([sys.executable, "-ISBc", code, ctl], hermetic_env)

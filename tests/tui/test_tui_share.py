@@ -15,7 +15,7 @@ from support.tui_loop import PlayedShare
 from support.tui_share import ask, dial, everything, exchange, frame, one_line, select_request
 from support.tui_tmux import eventually
 
-from termsprawlctl.errors import UsageError
+from termsprawlctl.base.errors import UsageError
 from termsprawlctl.tui import controller as controller_module
 from termsprawlctl.tui import endpoint
 from termsprawlctl.tui import share as share_module

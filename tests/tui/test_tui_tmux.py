@@ -15,7 +15,7 @@ from support.command import run
 from support.tui_share import RunningShare, ask, select_request
 from support.tui_tmux import PATIENCE_S, PREFIX, eventually, is_running
 
-from termsprawlctl.tmux import version
+from termsprawlctl.base.tmux import version
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from termsprawlctl.errors import UsageError
+from termsprawlctl.base.errors import UsageError
 from termsprawlctl.tui import clients
 from termsprawlctl.tui.control import quoted
 from termsprawlctl.tui.controller import QUIET_S, Controller

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ...errors import CtlError
-from ...files import write_atomically
-from ...processes import is_word
-from ...program import own_argv
+from ...base.errors import CtlError
+from ...base.files import write_atomically
+from ...base.processes import is_word
+from ...base.program import own_argv
 from .. import adapters, canvas, launching, project_file
 from ..ordering import InTurn, Later
 from ..projects import operator_node

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...errors import CtlError
-from ...tmux import TmuxError
+from ...base.errors import CtlError
+from ...base.tmux import TmuxError
 from .. import canvas, claude_files, context, links, project_file
 from .nodes import kind_of, other_sessions
 

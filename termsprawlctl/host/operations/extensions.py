@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import CtlError
+from ...base.errors import CtlError
 from ...session.extension_table import MAX_WAIT_MS
 from .. import commands
 from ..keys import tmux_keys

@@ -6,8 +6,8 @@ import contextlib
 import os
 from collections import namedtuple
 
-from ...errors import CtlError
-from ...layout import is_id
+from ...base.errors import CtlError
+from ...base.layout import is_id
 from ...session.operations import InvalidCall
 from .. import canvas, project_file
 from ..projects import CLI_STATUS, operator_node

@@ -51,7 +51,7 @@ def write_atomically(path: str, data: bytes, mode: int = FILE_MODE, before_repla
     it was and no temporary file is left. Signals that end a process wait until it is done;
     what SIGKILL leaves is removed by the next write of this file.
     """
-    from .leftovers import TEMPORARY_FILE, sweep
+    from .tempfiles import TEMPORARY_FILE, sweep
 
     directory, name = os.path.split(path)
     with _Undisturbed():
@@ -87,7 +87,7 @@ def _give(descriptor: int, owner: tuple[int, int]) -> None:
 
 def _new_temporary(directory: str, name: str, mode: int) -> tuple[str, int, int]:
     """Path and descriptor of a new file, and a descriptor that keeps it locked after the other was closed."""
-    from .leftovers import hold
+    from .tempfiles import hold
 
     while True:
         temporary = os.path.join(directory, f".{name}.{os.urandom(8).hex()}")

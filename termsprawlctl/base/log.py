@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import threading
 
-from .. import threads
-from ..jsontext import encode
+from . import threads
+from .jsontext import encode
 
 MAX_WAITING_BYTES = 256 << 10  # a traceback or two fit many times; a flood does not
 
