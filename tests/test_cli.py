@@ -22,7 +22,7 @@ from support.scripted_server import ScriptedServer, Trap, answer, replying, unus
 from support.session_files import TOKEN, SessionFiles
 
 from termsprawlctl import cli
-from termsprawlctl.session import guides, operations
+from termsprawlctl.operations import guides, schema
 
 GOOD = {"ok": True, "value": {"text": "é😀\u2028", "list": [1, {}], "n": 1.5}}
 GOOD_TEXT = """\
@@ -528,11 +528,11 @@ def test_the_table_is_printed_for_people_and_as_json(ctl, hermetic_env):
     text = run([ctl, "tools"], hermetic_env).out.decode()
     table = json.loads(run([ctl, "tools", "--json"], hermetic_env).out)
     assert [tool["name"] for tool in table] == [line.split()[0] for line in text.splitlines()]
-    assert [tool["name"] for tool in table][: len(operations.OPERATIONS)] == list(operations.OPERATIONS)
+    assert [tool["name"] for tool in table][: len(schema.OPERATIONS)] == list(schema.OPERATIONS)
     assert max(map(len, text.splitlines())) < 180
 
 
-@pytest.mark.parametrize("name", list(operations.OPERATIONS))
+@pytest.mark.parametrize("name", list(schema.OPERATIONS))
 def test_each_operation_is_explained(ctl, hermetic_env, name):
     text = run([ctl, "tools", name], hermetic_env).out.decode()
     schema = json.loads(run([ctl, "tools", name, "--json"], hermetic_env).out)["inputSchema"]

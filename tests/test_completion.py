@@ -18,8 +18,8 @@ from termsprawlctl import cli
 from termsprawlctl.completion.candidates import Tree, candidates
 from termsprawlctl.completion.scripts import SCRIPTS
 from termsprawlctl.completion.values import Values
-from termsprawlctl.session import guides
-from termsprawlctl.session.operations import EXTENSIONS, OPERATIONS
+from termsprawlctl.operations import guides
+from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 NODES = [
     {"id": "n-terminal", "type": "terminal", "data": {"title": "build"}},

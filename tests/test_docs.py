@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from termsprawlctl import cli
-from termsprawlctl.session.operations import EXTENSIONS, OPERATIONS
+from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -9,10 +9,11 @@ import shlex
 import pytest
 
 from termsprawlctl.host import terminals
-from termsprawlctl.session import arguments, guides, operations, transport
+from termsprawlctl.operations import guides, schema
+from termsprawlctl.session import arguments, transport
 
 MAX_COLUMNS = 170  # a table row; prose stays below 130
-KNOWN = {**operations.OPERATIONS, **operations.EXTENSIONS}
+KNOWN = {**schema.OPERATIONS, **schema.EXTENSIONS}
 
 
 def all_text() -> str:
@@ -31,7 +32,7 @@ def examples(topic: str) -> list[list[str]]:
 
 
 def test_the_topics_are_the_operations_own_in_the_same_order():
-    schema = operations.input_schema(operations.OPERATIONS["guide_read"])
+    schema = schema.input_schema(schema.OPERATIONS["guide_read"])
     assert tuple(schema["properties"]["topic"]["enum"]) == guides.NAMES
     assert guides.NAMES == ("overview", "browser", "terminal", "canvas", "context", "agents", "artifacts")
 
@@ -64,7 +65,7 @@ def test_each_example_is_a_call_that_the_table_allows(topic):
             if option in rest:
                 position = rest.index(option)
                 del rest[position : position + 2]
-        operations.validate(operation, arguments.read_arguments(rest), KNOWN)
+        schema.validate(operation, arguments.read_arguments(rest), KNOWN)
 
 
 @pytest.mark.parametrize("topic", guides.NAMES)
@@ -85,20 +86,20 @@ def test_extensions_are_taught_only_where_it_says_that_not_every_host_has_them()
     section = text.partition("## Where session_info lists them")[2].partition("\n## ")[0]
     assert section
     rest = all_text().replace(section, "")
-    for name in operations.EXTENSIONS:
+    for name in schema.EXTENSIONS:
         assert f"`{name}`" in section
         assert name not in rest
 
 
 def test_the_limits_are_the_real_ones():
     overview, terminal, canvas_guide = (guides.read(topic) for topic in ("overview", "terminal", "canvas"))
-    assert f"{operations.MAX_STRING_CHARS:,} characters" in overview
-    assert f"between -{operations.MAX_NUMBER:,} and {operations.MAX_NUMBER:,}" in overview
-    assert f"1 to {operations.MAX_ITEMS} items" in overview
+    assert f"{schema.MAX_STRING_CHARS:,} characters" in overview
+    assert f"between -{schema.MAX_NUMBER:,} and {schema.MAX_NUMBER:,}" in overview
+    assert f"1 to {schema.MAX_ITEMS} items" in overview
     assert f"{transport.DEADLINE_S:g} s" in overview
     assert f"last {terminals.DEFAULT_READ_CHARS:,} characters" in terminal
     assert f'"maxChars": {terminals.MAX_READ_CHARS}' in terminal
-    assert f"shorter than {operations.MAX_ITEM_CHARS + 1} characters" in canvas_guide
+    assert f"shorter than {schema.MAX_ITEM_CHARS + 1} characters" in canvas_guide
 
 
 def test_the_errors_that_the_overview_explains_are_the_ones_that_come():
@@ -110,13 +111,13 @@ def test_the_errors_that_the_overview_explains_are_the_ones_that_come():
         "Unknown operation": ("terminal_reed", {}),
     }
     for text, (operation, args) in wrong.items():
-        with pytest.raises(operations.InvalidCall, match=text.replace("K", r"\w+")):
-            operations.validate(operation, args)
+        with pytest.raises(schema.InvalidCall, match=text.replace("K", r"\w+")):
+            schema.validate(operation, args)
         assert f"`{text}`" in overview
     assert "`Tool connection unavailable: ...`" in overview
     assert transport.call("/none")["error"].startswith("Tool connection unavailable: ")
 
 
 def test_the_choices_of_agents_are_all_named():
-    schema = operations.input_schema(operations.OPERATIONS["agent_launch"])
+    schema = schema.input_schema(schema.OPERATIONS["agent_launch"])
     assert ", ".join(schema["properties"]["agent"]["enum"]) in guides.read("agents")

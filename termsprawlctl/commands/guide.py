@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base import console
 from ..base.errors import OK, UsageError
-from ..session import guides
+from ..operations import guides
 
 EPILOG = """\
 examples:

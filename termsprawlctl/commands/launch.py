@@ -8,7 +8,7 @@ from ..base import console
 from ..base.errors import FAILED, OK, CtlError
 from ..base.layout import DataPaths, default_data_directory, is_id
 from ..base.progress import Notice
-from ..session.table import AGENTS
+from ..operations.table import AGENTS
 
 EPILOG = """\
 examples:

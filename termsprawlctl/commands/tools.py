@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base import console, jsontext
 from ..base.errors import OK, UsageError
-from ..session.operations import EXTENSIONS, OPERATIONS, mcp_tool
+from ..operations.schema import EXTENSIONS, OPERATIONS, mcp_tool
 
 EPILOG = """\
 examples:

@@ -6,9 +6,10 @@ from collections import namedtuple
 
 from ..base.console import harmless
 from ..base.layout import is_id
-from ..session import guides, transport
+from ..operations import guides
+from ..operations.schema import EXTENSIONS, OPERATIONS
+from ..session import transport
 from ..session.discovery import session_file
-from ..session.operations import EXTENSIONS, OPERATIONS
 
 # A shell that waits is worse than one that knows less.
 LIVE_DEADLINE_S = 0.2

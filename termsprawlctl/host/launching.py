@@ -7,7 +7,7 @@ import shlex
 
 from ..base.files import private_directory, write_atomically
 from ..base.layout import DataPaths
-from ..session import guides
+from ..operations import guides
 
 # tmux takes a command of 16 KiB: the rest of it may have a folder's path of 4 KiB.
 MAX_WORDS_BYTES = 8 << 10

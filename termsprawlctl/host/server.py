@@ -21,7 +21,7 @@ from ..base import jsontext
 from ..base.deadline import Deadline, DeadlineReader
 from ..base.errors import CtlError
 from ..base.files import Explained
-from ..session.operations import EXTENSIONS, OPERATIONS, InvalidCall, validate
+from ..operations.schema import EXTENSIONS, OPERATIONS, InvalidCall, validate
 from . import operations, request_head
 from .events import note_call
 from .ordering import ExpiredError, InTurn, Later

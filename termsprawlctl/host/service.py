@@ -23,7 +23,7 @@ from ..base.ownership import is_ours
 from ..base.processes import command_line_of
 from ..base.program import program_file
 from ..base.tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
-from ..session import guides
+from ..operations import guides
 from ..session.discovery import Unavailable, read_object
 from . import launching, log, terminals
 from .audit import Audit

@@ -12,7 +12,7 @@ from functools import partial
 
 from ..base import jsontext
 from ..mcp.provider import Context, Provider, ProviderFault
-from . import guides, operations
+from ..operations import guides, schema
 
 # How long a question for the host's extensions may hold up tools/list: codex starts
 # working after a second, without the tools of a server that has not listed them by then.
@@ -47,7 +47,7 @@ class Bridge(Provider):
         self._overview: str | None = None
         self._offered: frozenset | None = None  # names of operations; None while nobody has told
         self._told_at_s = 0.0
-        if operations.EXTENSIONS:
+        if schema.EXTENSIONS:
             self.list_ttl_ms = CHANGING_LIST_TTL_MS
             self.list_scope = "private"
 
@@ -74,18 +74,18 @@ class Bridge(Provider):
     def tools_block(self) -> bool:
         # Whoever caches the list asks again after this time, and then wants to hear the news.
         is_old = (time.monotonic() - self._told_at_s) * 1000 >= CHANGING_LIST_TTL_MS
-        return bool(operations.EXTENSIONS) and (self._offered is None or is_old)
+        return bool(schema.EXTENSIONS) and (self._offered is None or is_old)
 
     def tools(self) -> list[dict]:
         if self.tools_block():
             self._learn(self._ask("session_info", {}, Context(), deadline_s=LIST_DEADLINE_S))
         offered = self._offered or ()
-        extensions = [operation for name, operation in operations.EXTENSIONS.items() if name in offered]
-        return [operations.mcp_tool(operation) for operation in (*operations.OPERATIONS.values(), *extensions)]
+        extensions = [operation for name, operation in schema.EXTENSIONS.items() if name in offered]
+        return [schema.mcp_tool(operation) for operation in (*schema.OPERATIONS.values(), *extensions)]
 
     def find_tool(self, name: str) -> dict | None:
-        operation = operations.OPERATIONS.get(name) or operations.EXTENSIONS.get(name)
-        return None if operation is None else operations.mcp_tool(operation)
+        operation = schema.OPERATIONS.get(name) or schema.EXTENSIONS.get(name)
+        return None if operation is None else schema.mcp_tool(operation)
 
     def call(self, name: str, arguments: dict, context: Context) -> dict:
         result = self._ask(name, arguments, context)

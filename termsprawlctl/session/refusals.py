@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..nearest import suggestion
-from .operations import EXTENSIONS, OPERATIONS
+from ..operations.schema import EXTENSIONS, OPERATIONS
 
 _ARGUMENT = re.compile(r"Unknown argument: (\w+)")
 

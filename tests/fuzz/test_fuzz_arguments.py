@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import corpus, hostile
 
 from termsprawlctl import cli
-from termsprawlctl.session.operations import EXTENSIONS, OPERATIONS
+from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 TOKEN = "0123456789abcdef" * 4
 STATUSES = (0, 1, 2, 130)

@@ -17,7 +17,7 @@ from support import corpus, hostile
 from support.running_host import RunningHost
 
 from termsprawlctl.host import request_head
-from termsprawlctl.session.operations import EXTENSIONS, OPERATIONS
+from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 STATUSES = {200, 400, 401, 403, 404, 414, 431, 505}
 TOKEN, PLACE = b"@TOKEN@", b"@LENGTH@"  # in the corpus: the host's token, the length of what follows the head

@@ -22,14 +22,15 @@ from termsprawlctl.commands import launch
 from termsprawlctl.completion.values import Values
 from termsprawlctl.explain import checks, connection
 from termsprawlctl.mcp.provider import Context, ProviderFault
-from termsprawlctl.session import bridge, operations, report, transport
+from termsprawlctl.operations import schema
+from termsprawlctl.session import bridge, report, transport
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # by a terminal
 
 # --- what an app may answer ---------------------------------------------------------------
 
 ids = hostile.values_beside("n-1", "n-2", "", "a b", None)
-names = hostile.values_beside(*operations.OPERATIONS, *operations.EXTENSIONS)
+names = hostile.values_beside(*schema.OPERATIONS, *schema.EXTENSIONS)
 session_infos = hostile.objects_with(
     nodeId=ids,
     projectId=ids,
@@ -98,8 +99,8 @@ def test_the_bridge_makes_an_mcp_result_of_any_result(app, result):
         with pytest.raises(ProviderFault):
             provider.greet(context)
     listed = [tool["name"] for tool in provider.tools()]
-    assert listed[: len(operations.OPERATIONS)] == list(operations.OPERATIONS)
-    assert set(listed) <= {*operations.OPERATIONS, *operations.EXTENSIONS}
+    assert listed[: len(schema.OPERATIONS)] == list(schema.OPERATIONS)
+    assert set(listed) <= {*schema.OPERATIONS, *schema.EXTENSIONS}
 
 
 @given(results, hostile.json_objects, hostile.json_objects, st.floats(0, 1e6))

@@ -14,7 +14,7 @@ from support.terminal_host import start_host, wait_until
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.keys import tmux_keys
 from termsprawlctl.host.operations import extensions
-from termsprawlctl.session.operations import EXTENSIONS, InvalidCall, mcp_tool, validate
+from termsprawlctl.operations.schema import EXTENSIONS, InvalidCall, mcp_tool, validate
 
 
 def environment() -> dict[str, str]:

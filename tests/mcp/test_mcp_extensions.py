@@ -6,8 +6,8 @@ import pytest
 from support.mcp_app import StandInApp
 
 from termsprawlctl.mcp.provider import Context, ProviderFault
+from termsprawlctl.operations import schema
 from termsprawlctl.session import bridge as bridge_module
-from termsprawlctl.session import operations
 from termsprawlctl.session.bridge import Bridge
 
 
@@ -20,9 +20,9 @@ def app(tmp_path):
 @pytest.fixture
 def extensions(monkeypatch):
     """Two extensions that no release has."""
-    known = operations.OPERATIONS["session_info"]
+    known = schema.OPERATIONS["session_info"]
     added = {name: known._replace(name=name) for name in ("one_more", "another")}
-    monkeypatch.setattr(operations, "EXTENSIONS", added)
+    monkeypatch.setattr(schema, "EXTENSIONS", added)
     return list(added)
 
 
@@ -31,7 +31,7 @@ def offer(app, *names: str) -> None:
 
 
 def listed(bridge: Bridge) -> list[str]:
-    return [tool["name"] for tool in bridge.tools()][len(operations.OPERATIONS) :]
+    return [tool["name"] for tool in bridge.tools()][len(schema.OPERATIONS) :]
 
 
 @pytest.mark.parametrize("offered", [[], ["another"], ["another", "one_more"], ["unknown"]])
@@ -111,7 +111,7 @@ def test_a_list_that_may_change_is_cached_shortly_and_by_nobody_else(app, extens
 
 
 def test_a_list_that_cannot_change_may_be_cached_for_long(app, monkeypatch):
-    monkeypatch.setattr(operations, "EXTENSIONS", {})
+    monkeypatch.setattr(schema, "EXTENSIONS", {})
     bridge = Bridge(app.session)
     assert (bridge.list_ttl_ms, bridge.list_scope) == (3_600_000, "public")
     assert listed(bridge) == []

@@ -7,7 +7,7 @@ arguments are validated, its project's turn is held. A CtlError is the tool's an
 
 from __future__ import annotations
 
-from ...session.operations import EXTENSIONS, OPERATIONS
+from ...operations.schema import EXTENSIONS, OPERATIONS
 from . import agents, artifacts, canvas, context, extensions, messaging, session, terminals
 from .nodes import ToolRefusal
 

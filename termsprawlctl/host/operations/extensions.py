@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base.errors import CtlError
-from ...session.extension_table import MAX_WAIT_MS
+from ...operations.extension_table import MAX_WAIT_MS
 from .. import commands
 from ..keys import tmux_keys
 from ..ordering import Later

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 from ...base.errors import CtlError
 from ...base.layout import is_id
-from ...session.operations import InvalidCall
+from ...operations.schema import InvalidCall
 from .. import canvas, project_file
 from ..projects import CLI_STATUS, operator_node
 

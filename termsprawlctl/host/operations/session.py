@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import __version__
-from ...session import guides
+from ...operations import guides
 from .. import adapters
 from .nodes import ToolRefusal
 
