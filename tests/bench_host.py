@@ -19,7 +19,7 @@ CLIENT = r"""
 import sys
 archive, session, calls = sys.argv[1:]
 sys.path.insert(0, archive)
-from termsprawlctl.session.transport import call
+from termsprawlctl.app.transport import call
 assert call(session, "session_info")["ok"]
 print("ready", flush=True)
 for line in sys.stdin:

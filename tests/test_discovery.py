@@ -13,7 +13,7 @@ import pytest
 from support.scripted_server import ScriptedServer, Trap, answer, replying
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl.session import discovery, transport
+from termsprawlctl.app import discovery, transport
 
 # PORT stands for the port that a trap listens on: whoever reads one of these more
 # kindly than we do, and connects, walks into it.

@@ -8,9 +8,10 @@ import shlex
 
 import pytest
 
+from termsprawlctl.app import transport
 from termsprawlctl.host import terminals
 from termsprawlctl.operations import guides, schema
-from termsprawlctl.session import arguments, transport
+from termsprawlctl.session import arguments
 
 MAX_COLUMNS = 170  # a table row; prose stays below 130
 KNOWN = {**schema.OPERATIONS, **schema.EXTENSIONS}

@@ -28,10 +28,11 @@ from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import SessionFiles
 
 from termsprawlctl.agents import processtree
+from termsprawlctl.app import peer
 from termsprawlctl.base import processes, tmux
 from termsprawlctl.host import foreground
 from termsprawlctl.mcp import stdio
-from termsprawlctl.session import displays, peer
+from termsprawlctl.session import displays
 
 LONG_WORD = "x" * 300
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)", LONG_WORD]

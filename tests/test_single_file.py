@@ -333,11 +333,11 @@ OWN = {
     "termsprawlctl.base.files",
     "termsprawlctl.base.jsontext",
     "termsprawlctl.session",
-    "termsprawlctl.session.discovery",
-    "termsprawlctl.session.loopback_http",
-    "termsprawlctl.session.peer",
+    "termsprawlctl.app.discovery",
+    "termsprawlctl.app.loopback_http",
+    "termsprawlctl.app.peer",
     "termsprawlctl.session.report",
-    "termsprawlctl.session.transport",
+    "termsprawlctl.app.transport",
 }
 UNUSED = """
 _ssl asyncio concurrent ctypes dataclasses datetime difflib email fcntl http.server importlib.metadata

@@ -15,7 +15,7 @@ from support.scripted_server import ScriptedServer, Trap, answer, replying, unus
 from support.seccomp import run_without
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl.session import transport
+from termsprawlctl.app import transport
 
 GOOD = {"ok": True, "value": {"n": 1}}
 FAILURE = re.compile(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
+from ..app import transport
+from ..app.discovery import Unavailable, read_object
 from ..base import jsontext, tmux
 from ..base.errors import CtlError
 from ..base.files import read_small
 from ..base.layout import SESSION_PREFIX, DataPaths
 from ..host import links, project_file
 from ..host.projects import ProjectStore
-from ..session import transport
-from ..session.discovery import Unavailable, read_object
 from . import model
 
 _FORMAT = "#{window_active}#{pane_active} #{session_name} #{pane_current_command}"

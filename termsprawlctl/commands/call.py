@@ -38,7 +38,7 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ..session.transport import call
+    from ..app.transport import call
 
     session = require_session(args.session)
     arguments = read_arguments(args.arguments)

@@ -25,7 +25,7 @@ def configure(parser) -> None:
 def run(args) -> int:
     if args.explain:
         return _explain(args)
-    from ..session.transport import call
+    from ..app.transport import call
 
     return print_result(call(require_session(args.session), "session_info"))
 

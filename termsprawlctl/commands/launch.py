@@ -30,8 +30,8 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
+    from ..app import transport
     from ..host.control import start
-    from ..session import transport
     from ..session.node_terminal import NodeTerminal, attach
 
     paths = DataPaths(args.data or default_data_directory(os.environ))

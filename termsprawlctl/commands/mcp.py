@@ -49,7 +49,7 @@ def run(args) -> int:
 def _provider(args):
     if args.server is not None:
         return _module(args.server).provider(args)
-    from ..session.bridge import Bridge
+    from ..app.bridge import Bridge
     from ..session.report import require_session
 
     return Bridge(require_session(args.session), args.wait)

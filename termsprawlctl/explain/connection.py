@@ -7,7 +7,7 @@ import os
 import socket
 import time
 
-from ..session import transport
+from ..app import transport
 from .checks import Check, failed, ok, warning
 from .files import APP_FIX, NO_SESSION_FIX
 

@@ -8,8 +8,8 @@ import re
 import shlex
 import stat
 
+from ..app.discovery import ENVIRONMENT_VARIABLE, Unavailable, parse_endpoint, read_object
 from ..base.layout import is_id
-from ..session.discovery import ENVIRONMENT_VARIABLE, Unavailable, parse_endpoint, read_object
 from .checks import Check, failed, ok, warning
 
 NO_SESSION_FIX = 'run this in a terminal of the app, or: eval "$(termsprawlctl host start)"'

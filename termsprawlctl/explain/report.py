@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from ..app.discovery import Unavailable, endpoint_file, read_object, session_file
 from ..base import console, jsontext
-from ..session.discovery import Unavailable, endpoint_file, read_object, session_file
 from . import checks, connection, files, surroundings
 
 

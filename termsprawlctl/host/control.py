@@ -9,13 +9,13 @@ import shlex
 import signal
 import time
 
+from ..app import transport
 from ..base.errors import CtlError
 from ..base.files import Explained, named_directory, remove_quietly
 from ..base.layout import DataPaths
 from ..base.processes import command_line_of, environment_without, spawn_detached
 from ..base.program import own_argv
 from ..base.tmux import Tmux, find, refuse_foreign_socket
-from ..session import transport
 from .lock import holder, is_held
 from .projects import ProjectStore, check_folder, operator_node, operator_session
 from .sessions import SessionStore

@@ -13,12 +13,12 @@ import json
 import os
 import time
 
+from ..app import transport
+from ..app.discovery import Target, Unavailable, parse_endpoint
 from ..base import jsontext
 from ..base.errors import CtlError
 from ..base.files import Explained, named_directory, private_directory, read_small, remove_quietly, write_atomically
 from ..base.layout import DataPaths
-from ..session import transport
-from ..session.discovery import Target, Unavailable, parse_endpoint
 
 # Whoever only asks whether a host runs holds the lock for a moment.
 FLOCK_PATIENCE_S = 0.3

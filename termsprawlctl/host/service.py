@@ -15,6 +15,7 @@ import time
 import traceback
 import uuid
 
+from ..app.discovery import Unavailable, read_object
 from ..base import tempfiles
 from ..base.errors import FAILED, OK, CtlError
 from ..base.files import Explained, private_directory, remove_quietly, write_atomically
@@ -24,7 +25,6 @@ from ..base.processes import command_line_of
 from ..base.program import program_file
 from ..base.tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
 from ..operations import guides
-from ..session.discovery import Unavailable, read_object
 from . import launching, log, terminals
 from .audit import Audit
 from .commands import Commands

@@ -12,9 +12,9 @@ import socket
 import sys
 from collections import namedtuple
 
+from ..app.peer import owner_of_listener
 from ..base.ownership import roots
 from .emulators import WAYLAND, X11
-from .peer import owner_of_listener
 
 CONNECT_TIMEOUT_S = 1.0  # local sockets answer at once; a full queue must not hold us
 _FIRST_X11_PORT = 6000

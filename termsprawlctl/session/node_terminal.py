@@ -10,9 +10,9 @@ import os
 import shlex
 import stat
 
+from ..app.discovery import session_file
 from ..base import layout, tmux
 from ..base.errors import CtlError, UsageError
-from .discovery import session_file
 
 
 def data_directory(option: str | None, session_option: str | None, environment) -> str:

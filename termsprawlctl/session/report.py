@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
+from ..app.discovery import session_file
 from ..base import console, jsontext
 from ..base.errors import FAILED, OK, NoSession, UsageError
-from .discovery import session_file
 
 _NUMBER = re.compile("[0-9]{1,9}")  # of an item; int() refuses thousands of digits
 

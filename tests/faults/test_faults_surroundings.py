@@ -20,6 +20,7 @@ import pytest
 from support.faults import fill, need_nobody, small_disk, until
 from support.host_faults import FaultyHost
 
+from termsprawlctl.app import transport
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.base.tmux import Tmux
@@ -27,7 +28,6 @@ from termsprawlctl.host import control, lock, panes
 from termsprawlctl.host.audit import Audit, past
 from termsprawlctl.host.server import MAX_CONNECTIONS, MIN_CONNECTIONS, REQUEST_DEADLINE_S, Server, connections_within
 from termsprawlctl.host.streams import Streams
-from termsprawlctl.session import transport
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 

@@ -16,8 +16,8 @@ from support.jsonrpc_model import strict
 from support.scripted_server import ScriptedServer
 from support.session_files import TOKEN, SessionFiles
 
+from termsprawlctl.app import transport
 from termsprawlctl.base import jsontext
-from termsprawlctl.session import transport
 
 MARK = TOKEN[:8]  # in the corpus, @TOKEN@ stands for the whole of it
 FAILURE = re.compile(

@@ -17,9 +17,9 @@ from support.mcp_client import McpServer
 from support.scripted_server import Trap
 from support.session_files import TOKEN, SessionFiles
 
+from termsprawlctl.app import discovery, transport
 from termsprawlctl.base import jsontext
 from termsprawlctl.explain import checks, files
-from termsprawlctl.session import discovery, transport
 
 PART = TOKEN[:8]  # no part of the token may be quoted either
 FAILURE = re.compile(

@@ -16,6 +16,7 @@ from support import corpus, hostile
 from support.quick_folder import quick_folder
 from support.running_host import RunningHost
 
+from termsprawlctl.app import transport
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host import audit, links, lock
@@ -24,7 +25,6 @@ from termsprawlctl.host.projects import ProjectStore, operator_node, project_id
 from termsprawlctl.host.service import Host
 from termsprawlctl.host.sessions import SessionStore
 from termsprawlctl.host.tasks import TaskStore
-from termsprawlctl.session import transport
 from termsprawlctl.session.external import read_preference
 
 TOKEN = "0123456789abcdef" * 4

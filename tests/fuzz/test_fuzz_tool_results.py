@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from support import hostile
 from support.session_files import SessionFiles
 
+from termsprawlctl.app import bridge, transport
 from termsprawlctl.base import console
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.canvasmap.shell import View
@@ -23,7 +24,7 @@ from termsprawlctl.completion.values import Values
 from termsprawlctl.explain import checks, connection
 from termsprawlctl.mcp.provider import Context, ProviderFault
 from termsprawlctl.operations import schema
-from termsprawlctl.session import bridge, report, transport
+from termsprawlctl.session import report
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # by a terminal
 

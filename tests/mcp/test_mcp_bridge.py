@@ -361,7 +361,7 @@ def test_what_calls_need_is_loaded_as_soon_as_the_client_is_quiet(ctl, app, herm
     words = [sys.executable, "-ISB", "-X", "importtime", ctl, "mcp", "--session", app.session]
     with McpServer(words, hermetic_env) as server:
         end_s = time.monotonic() + PATIENCE_S
-        while "termsprawlctl.session.transport" not in server.log():
+        while "termsprawlctl.app.transport" not in server.log():
             assert time.monotonic() < end_s
             time.sleep(0.01)
         # Loading is all: nobody was asked anything.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.mcp_app import StandInApp
 
+from termsprawlctl.app import bridge as bridge_module
+from termsprawlctl.app.bridge import Bridge
 from termsprawlctl.mcp.provider import Context, ProviderFault
 from termsprawlctl.operations import schema
-from termsprawlctl.session import bridge as bridge_module
-from termsprawlctl.session.bridge import Bridge
 
 
 @pytest.fixture

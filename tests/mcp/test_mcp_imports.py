@@ -61,7 +61,7 @@ def test_nothing_heavy_is_loaded_to_list_the_tools_and_to_call_one(server, app):
     assert app.operations[-1] == "canvas_list"
     names = loaded(server)
     # The call went out, so its modules are among them.
-    assert "termsprawlctl.session.transport" in names
+    assert "termsprawlctl.app.transport" in names
     heavy = {name.split(".")[0] for name in names} & HEAVY
     # The transport's HTTP needs a little of what a list of tools does not.
     assert heavy <= {"email", "typing", "urllib"}

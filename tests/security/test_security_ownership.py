@@ -14,8 +14,8 @@ from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import TOKEN, SessionFiles
 
 from termsprawlctl.agents.settings import Folders
+from termsprawlctl.app import peer, transport
 from termsprawlctl.base import files, ownership
-from termsprawlctl.session import peer, transport
 
 HAS_TABLES = pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="this system does not tell")
 

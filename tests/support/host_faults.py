@@ -95,7 +95,7 @@ class FaultyHost:
 
     def call(self, operation: str, **args) -> dict:
         """The ToolResult of an operation."""
-        from termsprawlctl.session import transport
+        from termsprawlctl.app import transport
 
         return transport.call(self.session, operation, args)
 

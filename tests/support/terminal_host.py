@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from termsprawlctl.session import transport
+from termsprawlctl.app import transport
 
 from .running_host import RunningHost
 
