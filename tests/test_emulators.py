@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from termsprawlctl.base.errors import CtlError, UsageError
-from termsprawlctl.session import applescript, emulators
-from termsprawlctl.session.emulators import WAYLAND, X11, choose, parse_preference
+from termsprawlctl.windows import applescript, emulators
+from termsprawlctl.windows.emulators import WAYLAND, X11, choose, parse_preference
 
 # A path as bad as they come: each word has to arrive as it is.
 COMMAND = ["/usr/bin/tmux", "-S", "/d a'b\"c;d$e\\f é/s", "-f", "/d a/tmux.conf", "attach-session", "-t", "ts-n-1"]

@@ -17,9 +17,9 @@ from support.node_server import NodeServer, PtyProgram
 from support.x11_server import wait_until
 
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.session import external, launchers
-from termsprawlctl.session.displays import usable
-from termsprawlctl.session.node_terminal import NodeTerminal
+from termsprawlctl.windows import external, launchers
+from termsprawlctl.windows.displays import usable
+from termsprawlctl.windows.node_terminal import NodeTerminal
 
 TOOLS = ("tmux", "sh", "sleep", "rm", "env", "cat")
 # What an emulator does once it runs: `argv` is the command that it was given.

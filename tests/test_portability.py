@@ -32,7 +32,7 @@ from termsprawlctl.app import peer
 from termsprawlctl.base import processes, tmux
 from termsprawlctl.host import foreground
 from termsprawlctl.mcp import stdio
-from termsprawlctl.session import displays
+from termsprawlctl.windows import displays
 
 LONG_WORD = "x" * 300
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)", LONG_WORD]

@@ -32,7 +32,7 @@ def configure(parser) -> None:
 def run(args) -> int:
     from ..app import transport
     from ..host.control import start
-    from ..session.node_terminal import NodeTerminal, attach
+    from ..windows.node_terminal import NodeTerminal, attach
 
     paths = DataPaths(args.data or default_data_directory(os.environ))
     with Notice(f"starting {args.agent}"):

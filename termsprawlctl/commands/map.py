@@ -30,8 +30,8 @@ def configure(parser) -> None:
 
 def run(args) -> int:
     from ..canvasmap.shell import View
-    from ..session.node_terminal import data_directory
     from ..session.report import require_session
+    from ..windows.node_terminal import data_directory
 
     session = require_session(args.session)
     if args.svg == "":

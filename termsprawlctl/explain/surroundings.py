@@ -8,7 +8,7 @@ import sys
 from .. import __version__
 from ..base import tmux
 from ..base.errors import CtlError
-from ..session import displays, emulators, external
+from ..windows import displays, emulators, external
 from .checks import Check, ok, warning
 
 FLATPAK_INFO = "/.flatpak-info"

@@ -25,7 +25,7 @@ from termsprawlctl.host.projects import ProjectStore, operator_node, project_id
 from termsprawlctl.host.service import Host
 from termsprawlctl.host.sessions import SessionStore
 from termsprawlctl.host.tasks import TaskStore
-from termsprawlctl.session.external import read_preference
+from termsprawlctl.windows.external import read_preference
 
 TOKEN = "0123456789abcdef" * 4
 ids = st.sampled_from(["n-1", "cli-1", "p-1", "", "../n-1", "n-1\0", "x" * 129]) | hostile.any_text

@@ -14,7 +14,7 @@ import pytest
 
 from termsprawlctl.base import files, ownership, tmux
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.session import displays, launchers
+from termsprawlctl.windows import displays, launchers
 
 SOMEBODY = 54321  # no user of the machine, and not 65534
 _CLONE_NEWUSER = 0x10000000

@@ -249,7 +249,7 @@ def test_the_way_to_a_data_directory_must_be_nobody_elses(open_root, monkeypatch
 
 @pytest.mark.parametrize("kind", ["abstract", "ssh"])
 def test_no_window_is_opened_on_a_display_of_another_user(kind):
-    from termsprawlctl.session import displays
+    from termsprawlctl.windows import displays
 
     number = 4711
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...session.external import open_window
+from ...windows.external import open_window
 from .. import canvas, project_file
 from ..projects import CLI_STATUS
 from ..terminals import DEFAULT_READ_CHARS, MAX_READ_CHARS

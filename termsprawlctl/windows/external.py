@@ -10,7 +10,7 @@ from ..base import jsontext, tmux
 from ..base.errors import CtlError
 from ..base.files import read_small
 from ..base.processes import find_program
-from . import emulators, windows
+from . import emulators, spawn
 from .displays import usable
 from .node_terminal import NodeTerminal
 
@@ -31,8 +31,8 @@ class Report:
         self.node = node
         self.choice = choice
         self.started = False
-        self.client: windows.Client | None = None
-        self.failures: list[windows.Failure] = []
+        self.client: spawn.Client | None = None
+        self.failures: list[spawn.Failure] = []
         self.notes: list[str] = []
 
     def as_json(self) -> dict:
@@ -61,7 +61,7 @@ def open_window(
     terminal: str | None = None,
     environment=None,
     server: tmux.Tmux | None = None,
-    wait_s: float = windows.PROOF_S,
+    wait_s: float = spawn.PROOF_S,
 ) -> Report:
     """Open a window on the node's tmux session, next to the clients that it has.
 
@@ -167,14 +167,14 @@ def _start_first(node: NodeTerminal, choices, environment, wait_s: float) -> Rep
     give_up = time.monotonic() + _KEEP_TRYING_S
     failures = []
     for choice in choices:
-        outcome = windows.start(node, choice.argv, environment, wait_s)
+        outcome = spawn.start(node, choice.argv, environment, wait_s)
         if outcome.failure is None:
             report = Report(node, choice._replace(argv=outcome.argv))
             report.started = True
             report.client = outcome.client
             report.failures = failures
             return report
-        failures.append(windows.Failure(choice.name, outcome.argv, outcome.failure))
+        failures.append(spawn.Failure(choice.name, outcome.argv, outcome.failure))
         if time.monotonic() > give_up:
             break
     told = "; ".join(f"{failure.name} {failure.why} ({shlex.join(failure.argv)})" for failure in failures)
