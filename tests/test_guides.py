@@ -33,8 +33,8 @@ def examples(topic: str) -> list[list[str]]:
 
 
 def test_the_topics_are_the_operations_own_in_the_same_order():
-    schema = schema.input_schema(schema.OPERATIONS["guide_read"])
-    assert tuple(schema["properties"]["topic"]["enum"]) == guides.NAMES
+    declared = schema.input_schema(schema.OPERATIONS["guide_read"])
+    assert tuple(declared["properties"]["topic"]["enum"]) == guides.NAMES
     assert guides.NAMES == ("overview", "browser", "terminal", "canvas", "context", "agents", "artifacts")
 
 
@@ -120,5 +120,5 @@ def test_the_errors_that_the_overview_explains_are_the_ones_that_come():
 
 
 def test_the_choices_of_agents_are_all_named():
-    schema = schema.input_schema(schema.OPERATIONS["agent_launch"])
-    assert ", ".join(schema["properties"]["agent"]["enum"]) in guides.read("agents")
+    declared = schema.input_schema(schema.OPERATIONS["agent_launch"])
+    assert ", ".join(declared["properties"]["agent"]["enum"]) in guides.read("agents")
