@@ -14,7 +14,7 @@ from support.scripted_server import ScriptedServer, answer, unused_port
 from support.seccomp import run_without
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl.explain import checks, connection, files, surroundings
+from termsprawlctl.doctor import checks, connection, files, surroundings
 
 INSTANCE = "7b0c1c7e-0000-4000-8000-000000000001"  # what SessionFiles writes
 VALUE = {

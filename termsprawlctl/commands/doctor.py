@@ -32,7 +32,7 @@ def run(args) -> int:
 
 def _explain(args) -> int:
     from ..base.errors import USAGE
-    from ..explain.report import explain, show
+    from ..doctor.report import explain, show
 
     result, checks = explain(args.session)
     status = USAGE if result is None else print_result(result)

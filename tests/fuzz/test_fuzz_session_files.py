@@ -19,7 +19,7 @@ from support.session_files import TOKEN, SessionFiles
 
 from termsprawlctl.app import discovery, transport
 from termsprawlctl.base import jsontext
-from termsprawlctl.explain import checks, files
+from termsprawlctl.doctor import checks, files
 
 PART = TOKEN[:8]  # no part of the token may be quoted either
 FAILURE = re.compile(

@@ -21,7 +21,7 @@ from termsprawlctl.base.errors import CtlError
 from termsprawlctl.canvasmap.shell import View
 from termsprawlctl.commands import launch
 from termsprawlctl.completion.values import Values
-from termsprawlctl.explain import checks, connection
+from termsprawlctl.doctor import checks, connection
 from termsprawlctl.mcp.provider import Context, ProviderFault
 from termsprawlctl.operations import schema
 from termsprawlctl.session import report
