@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.node_server import PtyProgram
 
-from termsprawlctl.canvasmap import grid, model, svg, text
+from termsprawlctl.view import grid, model, svg, text
 
 
 def node(node_id: str, x: float, y: float, width: float = 720, height: float = 420, **more) -> dict:
@@ -283,7 +283,7 @@ def test_an_app_that_is_away_or_says_no_is_told(canvas, hermetic_env):
 def test_links_are_found_from_inside_the_project_where_the_app_keeps_it(canvas, tmp_path):
     # The app's data directory does not tell where a project lies.
     shutil.rmtree(canvas.data / "agent-tools" / "projects")
-    from termsprawlctl.canvasmap import source
+    from termsprawlctl.view import source
 
     ids = set(canvas.ids)
     folder = source._project_folder(canvas.session_file, str(canvas.data), str(canvas.project), ids)

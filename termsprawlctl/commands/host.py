@@ -217,7 +217,7 @@ _RUNNING = {True: "running", False: "ended", None: "unknown: tmux cannot be aske
 
 
 def _describe(state: dict, paths: DataPaths) -> str:
-    from ..canvasmap.source import glance
+    from ..view.source import glance
 
     lines = [
         f"host      running, pid {state['pid']}" if state["running"] else "host      not running",

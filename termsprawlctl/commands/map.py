@@ -29,8 +29,8 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ..canvasmap.shell import View
     from ..session.report import require_session
+    from ..view.shell import View
     from ..windows.node_terminal import data_directory
 
     session = require_session(args.session)

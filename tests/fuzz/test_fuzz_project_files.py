@@ -16,8 +16,8 @@ from support.quick_folder import quick_folder
 
 from termsprawlctl.base import jsontext
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.canvasmap import model, svg, text
 from termsprawlctl.host import canvas, project_file
+from termsprawlctl.view import model, svg, text
 
 IDS = ["n-1", "n-2", "g-1", "", "\ud800", "__proto__"]
 ids = st.sampled_from(IDS)

@@ -18,13 +18,13 @@ from support.session_files import SessionFiles
 from termsprawlctl.app import bridge, transport
 from termsprawlctl.base import console
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.canvasmap.shell import View
 from termsprawlctl.commands import launch
 from termsprawlctl.completion.values import Values
 from termsprawlctl.doctor import checks, connection
 from termsprawlctl.mcp.provider import Context, ProviderFault
 from termsprawlctl.operations import schema
 from termsprawlctl.session import report
+from termsprawlctl.view.shell import View
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # by a terminal
 
