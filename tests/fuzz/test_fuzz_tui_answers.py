@@ -29,8 +29,8 @@ from support.tui_endpoint import (
 from support.tui_tmux import PATIENCE_S
 
 from termsprawlctl.base import jsontext
-from termsprawlctl.tui import client, endpoint, wire
-from termsprawlctl.tui.adapter import TuiProvider
+from termsprawlctl.share import client, endpoint, wire
+from termsprawlctl.share.adapter import TuiProvider
 
 EXAMPLES = settings.default.max_examples
 GET = wire.GetViewContext()

@@ -19,7 +19,7 @@ from support.tui_loop import PlayedShare
 from support.tui_share import RunningShare, ask, dial, select_request
 from support.tui_tmux import UserTmux, eventually
 
-from termsprawlctl.tui import wire
+from termsprawlctl.share import wire
 
 GET = {"operation": "get_view_context"}
 # Stand for the share's own in the corpus, and in what is drawn before there is a share.

@@ -178,7 +178,7 @@ def test_an_output_goes_to_the_terminal_of_whoever_became_this_user_in_it():
 
 
 def test_a_shared_tui_cannot_be_reached_by_another_user(open_root):
-    from termsprawlctl.tui.place import Place
+    from termsprawlctl.share.directory import Place
 
     place = Place(str(open_root))
     try:

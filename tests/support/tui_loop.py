@@ -7,9 +7,9 @@ import threading
 
 from support.tui_tmux import PATIENCE_S
 
-from termsprawlctl.tui.controller import Controller, Observed
-from termsprawlctl.tui.place import Place
-from termsprawlctl.tui.share import Share
+from termsprawlctl.share.controller import Controller, Observed
+from termsprawlctl.share.directory import Place
+from termsprawlctl.share.server import Share
 
 
 class PlayedShare:

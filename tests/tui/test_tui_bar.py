@@ -15,7 +15,7 @@ from support.command import run
 from support.tui_share import RunningShare, ask, dial
 from support.tui_tmux import PREFIX, eventually
 
-from termsprawlctl.tui import bar
+from termsprawlctl.share import bar
 
 GET = {"operation": "get_view_context"}
 SCOPES = (["-g"], ["-s"], ["-gw"], ["-t", "=one:"], ["-w", "-t", "=one:"], ["-p", "-t", "=one:"])

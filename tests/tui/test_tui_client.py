@@ -12,7 +12,7 @@ from support.tui_endpoint import APPLIED, CONTEXT, GENERATION, SELECT, TOKEN, VI
 from support.tui_tmux import eventually
 
 from termsprawlctl.mcp.provider import Context
-from termsprawlctl.tui import client, wire
+from termsprawlctl.share import client, wire
 
 GET = wire.GetViewContext()
 PICK = wire.select_request(SELECT)

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from termsprawlctl.tui import wire
-from termsprawlctl.tui.controller import MAX_RECEIPTS, QUIET_S, VALIDATION_S, Controller, Observed
+from termsprawlctl.share import wire
+from termsprawlctl.share.controller import MAX_RECEIPTS, QUIET_S, VALIDATION_S, Controller, Observed
 
 HERE = ("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
 ELSEWHERE = "33333333-3333-4333-8333-333333333333"

@@ -10,7 +10,7 @@ import pytest
 from support.tui_endpoint import GENERATION, INSTANCE, MEMBERS, TOKEN, FakeEndpoint
 
 from termsprawlctl.base.errors import UsageError
-from termsprawlctl.tui import endpoint
+from termsprawlctl.share import endpoint
 
 
 @pytest.fixture

@@ -292,7 +292,7 @@ gate = sys.argv[1]
 sys.path.insert(0, sys.argv[2])
 del sys.argv[:2]
 from termsprawlctl.cli import main
-from termsprawlctl.tui import clients
+from termsprawlctl.share import clients
 parse_clients = clients.parse_clients
 
 def faulty(rows):

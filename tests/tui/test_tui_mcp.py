@@ -164,7 +164,7 @@ def test_an_endpoint_that_cannot_be_used_ends_the_adapter_at_start(ctl, fake, he
 def test_the_adapter_starts_without_what_only_the_sharing_side_needs(ctl, fake, hermetic_env):
     """Start-up time is a feature; and on Windows there is no fcntl to import."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import termsprawlctl.tui.adapter; "
+        "import sys; sys.path.insert(0, sys.argv[1]); import termsprawlctl.share.adapter; "
         "unwanted = {'asyncio', 'fcntl', 'hmac', 'tempfile', 'termsprawlctl.base.tmux'}; "
         "print(sorted(unwanted.intersection(sys.modules)))"
     )

@@ -16,10 +16,10 @@ from support.tui_share import ask, dial, everything, exchange, frame, one_line, 
 from support.tui_tmux import eventually
 
 from termsprawlctl.base.errors import UsageError
-from termsprawlctl.tui import controller as controller_module
-from termsprawlctl.tui import endpoint
-from termsprawlctl.tui import share as share_module
-from termsprawlctl.tui.place import Place
+from termsprawlctl.share import controller as controller_module
+from termsprawlctl.share import endpoint
+from termsprawlctl.share import server as share_module
+from termsprawlctl.share.directory import Place
 
 GET = {"operation": "get_view_context"}
 FULL = 16_384

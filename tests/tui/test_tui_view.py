@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from termsprawlctl.base.errors import UsageError
-from termsprawlctl.tui import clients
-from termsprawlctl.tui.control import quoted
-from termsprawlctl.tui.controller import QUIET_S, Controller
-from termsprawlctl.tui.tmux_view import TmuxView
+from termsprawlctl.share import clients
+from termsprawlctl.share.control import quoted
+from termsprawlctl.share.controller import QUIET_S, Controller
+from termsprawlctl.share.tmux_view import TmuxView
 
 IDENTITY = ("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tui_endpoint import APPLIED, CONTEXT, SELECT, TOKEN, VIEW, line
 
-from termsprawlctl.tui import wire
+from termsprawlctl.share import wire
 
 GET = {"operation": "get_view_context"}
 PICK = {"operation": "select_session", **SELECT}

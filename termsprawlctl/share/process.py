@@ -14,8 +14,8 @@ from ..base.tmux import Tmux
 from . import bar, wire
 from .clients import Client
 from .controller import Controller
-from .place import Place
-from .share import Share
+from .directory import Place
+from .server import Share
 from .tmux_view import TmuxView
 
 # A session id may have thousands of characters, and a reader that stalls must not make us wait: see _write().

@@ -44,12 +44,12 @@ def select(args) -> int:
 def share(args) -> int:
     """Share a tmux client until it is revoked or ends."""
     endpoint.require_posix()
-    from . import sharing, tmux_server
+    from . import process, tmux_server
 
     tmux = tmux_server.open_server(args.socket_path, args.server_name)
     here = args.socket_path is None and args.server_name is None
     pane = os.environ.get("TMUX_PANE") if here and tmux_server.surrounding_socket(os.environ) else None
-    return sharing.run(tmux, tmux_server.find_client(tmux, args.client, pane), with_bar=args.bar)
+    return process.run(tmux, tmux_server.find_client(tmux, args.client, pane), with_bar=args.bar)
 
 
 def sessions(args) -> int:
@@ -68,10 +68,12 @@ def sessions(args) -> int:
 def revoke(args) -> int:
     """End a share; also clears away what a killed one left."""
     endpoint.require_posix()
-    from . import place
+    from . import directory
 
     path = os.path.abspath(args.path)
-    console.out("revoked\n" if place.revoke(path) else "nobody was sharing there any more; its directory is removed\n")
+    console.out(
+        "revoked\n" if directory.revoke(path) else "nobody was sharing there any more; its directory is removed\n"
+    )
     return OK
 
 

@@ -20,7 +20,7 @@ from ..base import console
 from ..base.errors import CtlError
 from ..base.program import own_argv
 from ..base.tmux import Tmux, TmuxError
-from . import place
+from . import directory
 
 REVOKE = "[Revoke]"
 # Options of our own in tmux: on the pane of each bar; and on a session with bars, how its `mouse` was.
@@ -212,13 +212,13 @@ def _is_alone(tmux: Tmux, pane: str) -> bool:
 
 
 def _wait(path: str, writer: int) -> None:
-    place.wait_for_owner(path)
+    directory.wait_for_owner(path)
     os.write(writer, bytes((_OVER,)))
 
 
 def _revoke(path: str) -> None:
     try:
-        place.revoke(path)
+        directory.revoke(path)
     except CtlError:
         return  # over already; or the waiting thread will tell when it is
 
