@@ -16,7 +16,7 @@ from collections import namedtuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from termsprawlctl import __version__, cli  # noqa: E402 - only now can it be found
+from termsprawlctl import __version__, parser  # noqa: E402 - only now can it be found
 from termsprawlctl.agents.settings import PREFIX  # noqa: E402
 from termsprawlctl.app.discovery import ENVIRONMENT_VARIABLE  # noqa: E402
 from termsprawlctl.base.layout import DATA_VARIABLE  # noqa: E402
@@ -50,8 +50,8 @@ FILES = (
 def commands() -> list[Command]:
     """Every command and subcommand, in the order of the help."""
     found = []
-    for name, (_, summary) in cli.COMMANDS.items():
-        found += _below(name, cli.command_parser(name), summary)
+    for name, (_, summary) in parser.COMMANDS.items():
+        found += _below(name, parser.command_parser(name), summary)
     return found
 
 

@@ -21,7 +21,7 @@ from support.command import NO_SESSION, USAGE_START, checked, run
 from support.scripted_server import ScriptedServer, Trap, answer, replying, unused_port
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl import cli
+from termsprawlctl import parser
 from termsprawlctl.operations import guides, schema
 
 GOOD = {"ok": True, "value": {"text": "é😀\u2028", "list": [1, {}], "n": 1.5}}
@@ -517,7 +517,7 @@ def test_help_and_version_need_no_session(ctl, hermetic_env, words):
 
 def test_the_help_names_every_command_and_the_exit_statuses(ctl, hermetic_env):
     text = run([ctl, "--help"], hermetic_env).out.decode()
-    for word in (*cli.COMMANDS, "--session", "TERMSPRAWL_SESSION_FILE", "exit status"):
+    for word in (*parser.COMMANDS, "--session", "TERMSPRAWL_SESSION_FILE", "exit status"):
         assert word in text
 
 

@@ -14,7 +14,7 @@ from support.mcp_app import StandInApp
 from support.scripted_server import Trap
 from support.session_files import SessionFiles
 
-from termsprawlctl import cli
+from termsprawlctl import parser
 from termsprawlctl.completion.candidates import Tree, candidates
 from termsprawlctl.completion.scripts import SCRIPTS
 from termsprawlctl.completion.values import Values
@@ -31,7 +31,7 @@ NODES = [
 
 
 def ask(*words: str, **environment: str):
-    tree = Tree({name: summary for name, (_, summary) in cli.COMMANDS.items()}, cli.command_parser)
+    tree = Tree({name: summary for name, (_, summary) in parser.COMMANDS.items()}, parser.command_parser)
     return candidates(list(words), tree, Values(environment))
 
 
@@ -48,15 +48,15 @@ def app(tmp_path):
 
 def test_every_command_is_offered_with_its_line_of_help():
     answer = ask("")
-    assert [value.word for value in answer.values] == list(cli.COMMANDS)
+    assert [value.word for value in answer.values] == list(parser.COMMANDS)
     assert all(value.about for value in answer.values)
     assert offered("do") == ["doctor"]
 
 
-@pytest.mark.parametrize("name", list(cli.COMMANDS))
+@pytest.mark.parametrize("name", list(parser.COMMANDS))
 def test_every_option_of_every_command_is_offered(name):
     options = offered(name, "-")
-    parser = cli.command_parser(name)
+    parser = parser.command_parser(name)
     for action in parser.actions():
         if action.option_strings and action.help != "==SUPPRESS==":
             assert max(action.option_strings, key=len) in options

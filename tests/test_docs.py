@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl import cli
+from termsprawlctl import parser
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +34,7 @@ def test_the_documents_are_what_make_docs_writes(generate):
 def test_every_command_and_operation_stands_in_both(generate):
     reference, manual = (DOCS / "reference.md").read_text(), (DOCS / "termsprawlctl.1").read_text()
     names = [command.name for command in generate.commands()]
-    assert [name for name in names if " " not in name] == list(cli.COMMANDS)
+    assert [name for name in names if " " not in name] == list(parser.COMMANDS)
     assert "host start" in names
     assert "mcp agent" in names
     assert not {"tui bar"} & set(names)

@@ -10,14 +10,14 @@ from support.command import run
 from support.scripted_server import ScriptedServer, answer
 from support.session_files import SessionFiles
 
-from termsprawlctl import cli
+from termsprawlctl import parser
 from termsprawlctl.nearest import suggestion
 from termsprawlctl.session import refusals
 
 LINES, COLUMNS = 40, 80  # a terminal window of usual size
 
 
-def levels() -> dict[str, cli.Parser]:
+def levels() -> dict[str, parser.Parser]:
     """Every command and subcommand that is for people, with its parser."""
     found = {}
 
@@ -28,8 +28,8 @@ def levels() -> dict[str, cli.Parser]:
                 for shown in action._choices_actions:
                     add(f"{name} {shown.dest}", action.choices[shown.dest])
 
-    for command in cli.COMMANDS:
-        add(command, cli.command_parser(command))
+    for command in parser.COMMANDS:
+        add(command, parser.command_parser(command))
     return found
 
 
@@ -38,7 +38,7 @@ LEVELS = levels()
 
 @pytest.fixture
 def narrow(monkeypatch):
-    monkeypatch.setattr(cli, "_columns", lambda: COLUMNS - 2)
+    monkeypatch.setattr(parser, "_columns", lambda: COLUMNS - 2)
 
 
 @pytest.mark.parametrize("name", list(LEVELS))
@@ -66,19 +66,19 @@ def test_words_that_are_handed_on_stand_once_in_the_usage(ctl, hermetic_env, wor
 
 
 def test_a_session_may_still_stand_anywhere_but_behind_two_dashes():
-    assert cli.take_session(["--session", "a", "call", "x"]) == (["call", "x"], "a")
-    assert cli.take_session(["call", "--session=a", "x", "--", "--session", "b"]) == (
+    assert parser.take_session(["--session", "a", "call", "x"]) == (["call", "x"], "a")
+    assert parser.take_session(["call", "--session=a", "x", "--", "--session", "b"]) == (
         ["call", "x", "--", "--session", "b"],
         "a",
     )
-    args = cli.command_parser("call").parse_intermixed_args(["op", "--", "--session"])
+    args = parser.command_parser("call").parse_intermixed_args(["op", "--", "--session"])
     assert args.arguments == ["--session"]
 
 
 def test_a_newcomer_finds_everything_from_the_first_help_on(ctl, hermetic_env, narrow):
     text = run([ctl, "--help"], hermetic_env).out.decode()
     assert len(text.splitlines()) <= LINES
-    for name in cli.COMMANDS:
+    for name in parser.COMMANDS:
         assert re.search(rf"^  {name}  +\w", text, re.MULTILINE)
     assert "COMMAND --help" in text
     for name in LEVELS:
@@ -90,18 +90,18 @@ def test_a_newcomer_finds_everything_from_the_first_help_on(ctl, hermetic_env, n
 def examples() -> list[str]:
     """Every command line of ours in the examples of the helps."""
     found = []
-    for parser in [cli.command_parser(name) for name in cli.COMMANDS] + list(LEVELS.values()):
+    for parser in [parser.command_parser(name) for name in parser.COMMANDS] + list(LEVELS.values()):
         for line in (parser.epilog or "").splitlines():
             match = re.match(r"  .*?\b(termsprawlctl .*)", line)
             if match and not line.startswith("  termsprawlctl completion fish"):
                 found.append(re.split(r"  +|\)| \| | 2?> ?|<", match.group(1))[0])
-    return sorted({*found, *re.findall(r"^  (termsprawlctl [^|)\n]*)", cli.EPILOG, re.MULTILINE)})
+    return sorted({*found, *re.findall(r"^  (termsprawlctl [^|)\n]*)", parser.EPILOG, re.MULTILINE)})
 
 
 @pytest.mark.parametrize("line", examples())
 def test_every_example_is_a_command_line_that_is_understood(line):
-    words, _ = cli.take_session(shlex.split(line)[1:])
-    parser = cli.command_parser(words[0])
+    words, _ = parser.take_session(shlex.split(line)[1:])
+    parser = parser.command_parser(words[0])
     parse = parser.parse_args if parser.has_commands else parser.parse_intermixed_args
     parse(words[1:])
 

@@ -324,7 +324,7 @@ sys.exit(status)
 OWN = {
     "termsprawlctl",
     "termsprawlctl.__main__",
-    "termsprawlctl.cli",
+    "termsprawlctl.parser",
     "termsprawlctl.commands",
     "termsprawlctl.commands.doctor",
     "termsprawlctl.base.console",

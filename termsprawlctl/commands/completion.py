@@ -40,9 +40,9 @@ def run(args) -> int:
 
 
 def _print_candidates(words: list[str]) -> int:
-    from ..cli import COMMANDS, command_parser
     from ..completion.candidates import Tree, candidates
     from ..completion.values import Values
+    from ..parser import COMMANDS, command_parser
 
     tree = Tree({name: summary for name, (_, summary) in COMMANDS.items()}, command_parser)
     answer = candidates(words, tree, Values(os.environ))

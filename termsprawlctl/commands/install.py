@@ -121,7 +121,7 @@ def default_name(server: str) -> str:
 
 def _server_words(server: str, extra: list[str], session: str | None) -> list[str]:
     """The words behind the program: what `termsprawlctl mcp` takes. Raises UsageError."""
-    from ..cli import command_parser
+    from ..parser import command_parser
     from ..session.report import require_session
     from .mcp import SERVERS
 

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import corpus, hostile
 
-from termsprawlctl import cli
+from termsprawlctl import parser
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 TOKEN = "0123456789abcdef" * 4
@@ -85,7 +85,7 @@ def run(words: list[str], capfd) -> Output:
     saved, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     try:
-        status = cli.main(words)
+        status = parser.main(words)
     finally:
         os.dup2(saved, 0)
         os.close(saved)
@@ -97,7 +97,7 @@ def run(words: list[str], capfd) -> Output:
 
 def words_of(name: str) -> list[str]:
     """What the command itself knows: options, choices, subcommands and theirs."""
-    found, parsers = [], [cli.command_parser(name)]
+    found, parsers = [], [parser.command_parser(name)]
     while parsers:
         for action in parsers.pop().actions():
             found += action.option_strings
@@ -107,7 +107,7 @@ def words_of(name: str) -> list[str]:
     return sorted(set(found))
 
 
-KNOWN = {name: words_of(name) for name in cli.COMMANDS}
+KNOWN = {name: words_of(name) for name in parser.COMMANDS}
 TABLE = sorted({**OPERATIONS, **EXTENSIONS})
 # Bytes of any kind, as Python has them in argv: without NUL, and those that are no UTF-8 escaped.
 hostile_words = (hostile.encoded(hostile.any_text) | hostile.binary).map(
@@ -186,7 +186,7 @@ any_word = odd_words | hostile_words | json_words | json_words.map(lambda text: 
 
 
 @st.composite
-def lines(draw, commands=tuple(cli.COMMANDS)) -> list[str]:
+def lines(draw, commands=tuple(parser.COMMANDS)) -> list[str]:
     """A command line: mostly a command with its own words, in any order, between others."""
     name = draw(st.sampled_from(commands))
     own = st.sampled_from(KNOWN[name] or [""])
@@ -220,7 +220,7 @@ def test_any_words_get_a_documented_exit_status(capfd, words):
     run(words, capfd).check(argv_bytes(words))
 
 
-@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+@pytest.mark.parametrize("name", sorted(parser.COMMANDS))
 def test_the_options_of_every_command_may_come_in_any_order_and_number(capfd, name):
     @settings(max_examples=settings.default.max_examples // 6)
     @given(lines((name,)))
@@ -256,14 +256,14 @@ def built(ctl: str, words: list[str], place) -> Output:
     return Output(done.returncode, done.stdout, done.stderr)
 
 
-SAFE = tuple(name for name in cli.COMMANDS if name not in (*PARSED_ONLY, "host", "map"))
+SAFE = tuple(name for name in parser.COMMANDS if name not in (*PARSED_ONLY, "host", "map"))
 
 
 @settings(max_examples=settings.default.max_examples // 5)  # each starts a process
 @given(
     lines(SAFE)
-    | st.builds(lambda name, line: [name, "--help", *line[1:]], st.sampled_from(sorted(cli.COMMANDS)), lines(SAFE))
-    | st.lists(any_word, max_size=3).filter(lambda words: not words or words[0] not in cli.COMMANDS)
+    | st.builds(lambda name, line: [name, "--help", *line[1:]], st.sampled_from(sorted(parser.COMMANDS)), lines(SAFE))
+    | st.lists(any_word, max_size=3).filter(lambda words: not words or words[0] not in parser.COMMANDS)
 )
 def test_the_built_file_says_the_same(ctl, capfd, place, words):
     words = [word[:60_000] for word in words]
