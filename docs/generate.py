@@ -16,11 +16,12 @@ from collections import namedtuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from termsprawlctl import __version__, parser  # noqa: E402 - only now can it be found
+from termsprawlctl import __version__
 from termsprawlctl.agents.settings import PREFIX  # noqa: E402
 from termsprawlctl.app.discovery import ENVIRONMENT_VARIABLE  # noqa: E402
 from termsprawlctl.base.layout import DATA_VARIABLE  # noqa: E402
-from termsprawlctl.commands.tools import signature  # noqa: E402
+from termsprawlctl.cli import parser  # noqa: E402 - only now can it be found
+from termsprawlctl.cli.commands.tools import signature  # noqa: E402
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS, mcp_tool  # noqa: E402
 
 # name: all words, as they are typed; usage: the line; about: what it does; arguments: pairs of

@@ -33,7 +33,7 @@ def main():
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     _isolate()
     try:
-        from .parser import main as command_line
+        from .cli.parser import main as command_line
     except ImportError:
         _require_zlib()
         raise

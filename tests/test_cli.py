@@ -21,7 +21,7 @@ from support.command import NO_SESSION, USAGE_START, checked, run
 from support.scripted_server import ScriptedServer, Trap, answer, replying, unused_port
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl import parser
+from termsprawlctl.cli import parser
 from termsprawlctl.operations import guides, schema
 
 GOOD = {"ok": True, "value": {"text": "é😀\u2028", "list": [1, {}], "n": 1.5}}

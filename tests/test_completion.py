@@ -14,10 +14,10 @@ from support.mcp_app import StandInApp
 from support.scripted_server import Trap
 from support.session_files import SessionFiles
 
-from termsprawlctl import parser
-from termsprawlctl.completion.candidates import Tree, candidates
-from termsprawlctl.completion.scripts import SCRIPTS
-from termsprawlctl.completion.values import Values
+from termsprawlctl.cli import parser
+from termsprawlctl.cli.completion.candidates import Tree, candidates
+from termsprawlctl.cli.completion.scripts import SCRIPTS
+from termsprawlctl.cli.completion.values import Values
 from termsprawlctl.operations import guides
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl import parser
+from termsprawlctl.cli import parser
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 ROOT = Path(__file__).resolve().parent.parent

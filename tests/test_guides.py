@@ -9,9 +9,9 @@ import shlex
 import pytest
 
 from termsprawlctl.app import transport
+from termsprawlctl.cli import fields
 from termsprawlctl.host import terminals
 from termsprawlctl.operations import guides, schema
-from termsprawlctl.session import arguments
 
 MAX_COLUMNS = 170  # a table row; prose stays below 130
 KNOWN = {**schema.OPERATIONS, **schema.EXTENSIONS}
@@ -66,7 +66,7 @@ def test_each_example_is_a_call_that_the_table_allows(topic):
             if option in rest:
                 position = rest.index(option)
                 del rest[position : position + 2]
-        schema.validate(operation, arguments.read_arguments(rest), KNOWN)
+        schema.validate(operation, fields.read_arguments(rest), KNOWN)
 
 
 @pytest.mark.parametrize("topic", guides.NAMES)

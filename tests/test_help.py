@@ -10,9 +10,8 @@ from support.command import run
 from support.scripted_server import ScriptedServer, answer
 from support.session_files import SessionFiles
 
-from termsprawlctl import parser
-from termsprawlctl.nearest import suggestion
-from termsprawlctl.session import refusals
+from termsprawlctl.cli import hints, parser
+from termsprawlctl.cli.suggest import suggestion
 
 LINES, COLUMNS = 40, 80  # a terminal window of usual size
 
@@ -151,7 +150,7 @@ def test_other_refusals_get_nothing_on_top(app, ctl, hermetic_env, error):
 
 
 def test_an_answer_of_yes_gets_nothing_on_top():
-    assert refusals.hint("canvas_mov", "") == ""
+    assert hints.hint("canvas_mov", "") == ""
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_the_console_blocks_show_what_happens(shell):
 
 
 def test_every_command_stands_in_the_table():
-    from termsprawlctl.parser import COMMANDS
+    from termsprawlctl.cli.parser import COMMANDS
 
     table = README.partition("## Commands")[2].partition("Each explains itself")[0]
     for name in COMMANDS:

@@ -324,9 +324,9 @@ sys.exit(status)
 OWN = {
     "termsprawlctl",
     "termsprawlctl.__main__",
-    "termsprawlctl.parser",
-    "termsprawlctl.commands",
-    "termsprawlctl.commands.doctor",
+    "termsprawlctl.cli.parser",
+    "termsprawlctl.cli.commands",
+    "termsprawlctl.cli.commands.doctor",
     "termsprawlctl.base.console",
     "termsprawlctl.base.deadline",
     "termsprawlctl.base.errors",
@@ -336,7 +336,7 @@ OWN = {
     "termsprawlctl.app.discovery",
     "termsprawlctl.app.loopback_http",
     "termsprawlctl.app.peer",
-    "termsprawlctl.session.report",
+    "termsprawlctl.cli.results",
     "termsprawlctl.app.transport",
 }
 UNUSED = """
@@ -369,9 +369,9 @@ def test_doctor_loads_what_it_needs_and_nothing_else(version, session, ctl):
 @pytest.mark.parametrize("words", [["call", "x", "a=1"], ["call", "x", "{}"]])
 def test_call_loads_its_arguments_on_top_and_nothing_else(words, session, ctl):
     loaded = set(modules_of(new_enough()[-1], ctl, *words, "--session", session))
-    on_top = {"termsprawlctl.commands.call", "termsprawlctl.session.arguments"}
+    on_top = {"termsprawlctl.cli.commands.call", "termsprawlctl.cli.fields"}
     own = {name for name in loaded if name.startswith("termsprawlctl")}
-    assert own == OWN - {"termsprawlctl.commands.doctor"} | on_top
+    assert own == OWN - {"termsprawlctl.cli.commands.doctor"} | on_top
 
 
 def test_the_python_that_built_it_runs_compiled_modules(session, tmp_path):

@@ -22,7 +22,7 @@ FLOORS = [
     {"agents", "canvasmap", "completion", "explain", "host", "install", "tui"},
     {"commands"},
 ]
-ABOVE_ALL = {"termsprawlctl.parser", "termsprawlctl.__main__", "termsprawlctl"}
+ABOVE_ALL = {"termsprawlctl.cli.parser", "termsprawlctl.__main__", "termsprawlctl"}
 # Rooms beside each other that build on one another.
 NEIGHBOURS = {("canvasmap", "host"), ("completion", "host"), ("explain", "host"), ("install", "host")}
 MAX_LINES = 320

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import corpus, hostile
 
-from termsprawlctl import parser
+from termsprawlctl.cli import parser
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 TOKEN = "0123456789abcdef" * 4
@@ -46,11 +46,11 @@ def place(tmp_path_factory):
         patch.setenv("HOME", str(root))
         patch.setenv("TERMSPRAWL_SESSION_FILE", str(session))
         for name in PARSED_ONLY:
-            patch.setattr(importlib.import_module(f"termsprawlctl.commands.{name}"), "run", lambda _args: 0)
-        host = importlib.import_module("termsprawlctl.commands.host")
+            patch.setattr(importlib.import_module(f"termsprawlctl.cli.commands.{name}"), "run", lambda _args: 0)
+        host = importlib.import_module("termsprawlctl.cli.commands.host")
         run = host.run
         patch.setattr(host, "run", lambda args: 0 if args.action in PARSED_ONLY_HOST_ACTIONS else run(args))
-        mapped = importlib.import_module("termsprawlctl.commands.map")
+        mapped = importlib.import_module("termsprawlctl.cli.commands.map")
         draw = mapped.run
         patch.setattr(mapped, "run", lambda args: 0 if args.watch else draw(args))
         yield root

@@ -18,12 +18,12 @@ from support.session_files import SessionFiles
 from termsprawlctl.app import bridge, transport
 from termsprawlctl.base import console
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.commands import launch
-from termsprawlctl.completion.values import Values
+from termsprawlctl.cli import results
+from termsprawlctl.cli.commands import launch
+from termsprawlctl.cli.completion.values import Values
 from termsprawlctl.doctor import checks, connection
 from termsprawlctl.mcp.provider import Context, ProviderFault
 from termsprawlctl.operations import schema
-from termsprawlctl.session import report
 from termsprawlctl.view.shell import View
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # by a terminal
@@ -152,7 +152,7 @@ def test_call_prints_a_field_of_any_result_and_saves_its_picture(shown, tmp_path
     path = tmp_path / "picture"
     path.unlink(missing_ok=True)
     shown.clear()
-    status = report.deliver(field, save and str(path))(result)
+    status = results.deliver(field, save and str(path))(result)
     assert status in (0, 1)
     assert shown
     assert status == 1 or result["ok"]
@@ -169,7 +169,7 @@ def test_call_prints_a_field_of_any_result_and_saves_its_picture(shown, tmp_path
 @pytest.mark.parametrize("field", ["value." + "9" * 5000, "value.\u0661", "value.-1", "value.0x0", "value.00.a"])
 def test_a_field_that_is_no_number_of_an_item_is_told(shown, field):
     shown.clear()
-    assert report.deliver(field, None)({"ok": True, "value": [1]}) == 1
+    assert results.deliver(field, None)({"ok": True, "value": [1]}) == 1
     assert "the result has no value." in shown[-1]
 
 

@@ -263,7 +263,7 @@ sys.path.insert(0, sys.argv[1])
 del sys.argv[0]
 real, looks, days_s = time.time, itertools.count(), 10 * 86400
 time.time = lambda: real() + days_s * (-1) ** next(looks)
-from termsprawlctl.parser import main
+from termsprawlctl.cli.parser import main
 sys.exit(main())
 """
 

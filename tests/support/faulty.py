@@ -192,7 +192,7 @@ def main():
     if plan.get("clock"):
         _wrap_clock(plan["clock"])
     sys.addaudithook(_hook)
-    from termsprawlctl.parser import main as command_line
+    from termsprawlctl.cli.parser import main as command_line
 
     sys.exit(command_line())
 

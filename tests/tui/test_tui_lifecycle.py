@@ -291,7 +291,7 @@ import os, sys
 gate = sys.argv[1]
 sys.path.insert(0, sys.argv[2])
 del sys.argv[:2]
-from termsprawlctl.parser import main
+from termsprawlctl.cli.parser import main
 from termsprawlctl.share import clients
 parse_clients = clients.parse_clients
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..base import console
-from ..base.errors import OK, UsageError
+from ...base import console
+from ...base.errors import OK, UsageError
 
 EPILOG = """\
 examples:

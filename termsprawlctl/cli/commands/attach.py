@@ -22,7 +22,7 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ..windows.node_terminal import NodeTerminal, attach, data_directory
+    from ...windows.node_terminal import NodeTerminal, attach, data_directory
 
     attach(NodeTerminal(data_directory(args.data, args.session, os.environ), args.node), os.environ)
     raise AssertionError("attach() does not return")

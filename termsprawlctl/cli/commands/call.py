@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..base import console
-from ..session.arguments import read_arguments
-from ..session.report import deliver, require_session
+from ...base import console
+from ..fields import read_arguments
+from ..results import deliver, require_session
 
 EPILOG = """\
 examples:
@@ -38,7 +38,7 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ..app.transport import call
+    from ...app.transport import call
 
     session = require_session(args.session)
     arguments = read_arguments(args.arguments)
@@ -51,7 +51,7 @@ def run(args) -> int:
 
 
 def _hint(operation: str | None, error: str) -> None:
-    from ..session.refusals import hint
+    from ..hints import hint
 
     text = hint(operation, error)
     if text:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..nearest import suggestion
 from ..operations.schema import EXTENSIONS, OPERATIONS
+from .suggest import suggestion
 
 _ARGUMENT = re.compile(r"Unknown argument: (\w+)")
 

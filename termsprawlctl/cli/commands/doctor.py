@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..session.report import print_result, require_session
+from ..results import print_result, require_session
 
 EPILOG = """\
 examples:
@@ -25,14 +25,14 @@ def configure(parser) -> None:
 def run(args) -> int:
     if args.explain:
         return _explain(args)
-    from ..app.transport import call
+    from ...app.transport import call
 
     return print_result(call(require_session(args.session), "session_info"))
 
 
 def _explain(args) -> int:
-    from ..base.errors import USAGE
-    from ..doctor.report import explain, show
+    from ...base.errors import USAGE
+    from ...doctor.report import explain, show
 
     result, checks = explain(args.session)
     status = USAGE if result is None else print_result(result)

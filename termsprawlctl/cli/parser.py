@@ -11,9 +11,9 @@ import importlib
 import os
 import sys
 
-from . import __version__
-from .base import console
-from .base.errors import FAILED, INTERRUPTED, OK, CommandLineError, CtlError, words_for
+from .. import __version__
+from ..base import console
+from ..base.errors import FAILED, INTERRUPTED, OK, CommandLineError, CtlError, words_for
 
 # argparse's own words, as English as ours: looking for translations imports locale, and
 # would find them for some sentences only.
@@ -261,7 +261,7 @@ def _without_command(words: list[str]) -> int:
 
 
 def _suggestion(word: str, known) -> str:
-    from .nearest import suggestion
+    from .suggest import suggestion
 
     return suggestion(word, known)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..base.errors import UsageError
+from ...base.errors import UsageError
 
 EPILOG = """\
 examples:
@@ -29,9 +29,9 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ..session.report import require_session
-    from ..view.shell import View
-    from ..windows.node_terminal import data_directory
+    from ...view.shell import View
+    from ...windows.node_terminal import data_directory
+    from ..results import require_session
 
     session = require_session(args.session)
     if args.svg == "":

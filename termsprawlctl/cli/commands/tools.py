@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..base import console, jsontext
-from ..base.errors import OK, UsageError
-from ..operations.schema import EXTENSIONS, OPERATIONS, mcp_tool
+from ...base import console, jsontext
+from ...base.errors import OK, UsageError
+from ...operations.schema import EXTENSIONS, OPERATIONS, mcp_tool
 
 EPILOG = """\
 examples:
@@ -29,7 +29,7 @@ def run(args) -> int:
         one = table[args.operation]
         text = jsontext.pretty(mcp_tool(one)) if args.json else _details(one)
     else:
-        from ..nearest import suggestion
+        from ..suggest import suggestion
 
         near = suggestion(args.operation, table)
         raise UsageError(f"there is no operation {args.operation!r}.", f"{near} See termsprawlctl tools.".strip())

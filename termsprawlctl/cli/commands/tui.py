@@ -69,6 +69,6 @@ def _add_server(parser) -> None:
 
 
 def run(args) -> int:
-    from ..share import shell
+    from ...share import shell
 
     return getattr(shell, args.action)(args)

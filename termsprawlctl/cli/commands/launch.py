@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from ..base import console
-from ..base.errors import FAILED, OK, CtlError
-from ..base.layout import DataPaths, default_data_directory, is_id
-from ..base.progress import Notice
-from ..operations.table import AGENTS
+from ...base import console
+from ...base.errors import FAILED, OK, CtlError
+from ...base.layout import DataPaths, default_data_directory, is_id
+from ...base.progress import Notice
+from ...operations.table import AGENTS
 
 EPILOG = """\
 examples:
@@ -30,9 +30,9 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ..app import transport
-    from ..host.control import start
-    from ..windows.node_terminal import NodeTerminal, attach
+    from ...app import transport
+    from ...host.control import start
+    from ...windows.node_terminal import NodeTerminal, attach
 
     paths = DataPaths(args.data or default_data_directory(os.environ))
     with Notice(f"starting {args.agent}"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..base import console
-from ..base.errors import OK, UsageError
-from ..operations import guides
+from ...base import console
+from ...base.errors import OK, UsageError
+from ...operations import guides
 
 EPILOG = """\
 examples:

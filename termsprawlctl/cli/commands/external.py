@@ -6,8 +6,8 @@ import os
 import shlex
 import signal
 
-from ..base import console, jsontext
-from ..base.errors import OK, UsageError
+from ...base import console, jsontext
+from ...base.errors import OK, UsageError
 
 EPILOG = """\
 examples:
@@ -39,14 +39,14 @@ def configure(parser) -> None:
 
 
 def _names() -> list[str]:
-    from ..windows import emulators
+    from ...windows import emulators
 
     return [emulator.name for emulator in emulators.known(os.uname().sysname)]
 
 
 def run(args) -> int:
-    from ..windows import external
-    from ..windows.node_terminal import data_directory
+    from ...windows import external
+    from ...windows.node_terminal import data_directory
 
     if args.list:
         if args.node is not None or args.terminal is not None or args.dry_run:
@@ -93,7 +93,7 @@ def _done(report) -> list[str]:
 
 
 def _list(*, as_json: bool) -> int:
-    from ..windows import emulators, external
+    from ...windows import emulators, external
 
     found = emulators.inventory(external.finder(os.environ), system=os.uname().sysname)
     if as_json:

@@ -17,6 +17,6 @@ def configure(parser) -> None:
 
 
 def provider(args):
-    from ..share.adapter import TuiProvider
+    from ...share.adapter import TuiProvider
 
     return TuiProvider(args.endpoint)

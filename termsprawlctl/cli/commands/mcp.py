@@ -37,10 +37,10 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ..base import archive
+    from ...base import archive
 
     archive.pin()
-    from ..mcp.server import serve
+    from ...mcp.server import serve
 
     # Worker threads may still be inside a call: nothing but the process can end them.
     os._exit(serve(_provider(args)))
@@ -49,8 +49,8 @@ def run(args) -> int:
 def _provider(args):
     if args.server is not None:
         return _module(args.server).provider(args)
-    from ..app.bridge import Bridge
-    from ..session.report import require_session
+    from ...app.bridge import Bridge
+    from ..results import require_session
 
     return Bridge(require_session(args.session), args.wait)
 

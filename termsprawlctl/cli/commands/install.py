@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from ..base import console
-from ..base.errors import UsageError
-from ..install.clients import CLIENTS, SCOPES, USER, Place
+from ...base import console
+from ...base.errors import UsageError
+from ...install.clients import CLIENTS, SCOPES, USER, Place
 
 EPILOG = """\
 examples:
@@ -64,10 +64,10 @@ def add_target(parser) -> None:
 
 
 def run(args) -> int:
-    from ..base.program import program_file
-    from ..install import shell
-    from ..install.dialects import Server
-    from ..install.work import Plan
+    from ...base.program import program_file
+    from ...install import shell
+    from ...install.dialects import Server
+    from ...install.work import Plan
 
     words = _server_words(args.server, list(getattr(args, "passed_on", None) or []), args.session)
     argv = [program_file(), *words]
@@ -105,7 +105,7 @@ def server_names() -> list[str]:
 
 
 def _servers_spelled_out() -> list[str]:
-    from ..agents.flavours import FLAVOURS
+    from ...agents.flavours import FLAVOURS
 
     return [
         word
@@ -122,7 +122,7 @@ def default_name(server: str) -> str:
 def _server_words(server: str, extra: list[str], session: str | None) -> list[str]:
     """The words behind the program: what `termsprawlctl mcp` takes. Raises UsageError."""
     from ..parser import command_parser
-    from ..session.report import require_session
+    from ..results import require_session
     from .mcp import SERVERS
 
     name, *rest = server.split(":")

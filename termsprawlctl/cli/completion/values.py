@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from ..app import transport
-from ..app.discovery import session_file
-from ..base.console import harmless
-from ..base.layout import is_id
-from ..operations import guides
-from ..operations.schema import EXTENSIONS, OPERATIONS
+from ...app import transport
+from ...app.discovery import session_file
+from ...base.console import harmless
+from ...base.layout import is_id
+from ...operations import guides
+from ...operations.schema import EXTENSIONS, OPERATIONS
 
 # A shell that waits is worse than one that knows less.
 LIVE_DEADLINE_S = 0.2
