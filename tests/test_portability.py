@@ -27,7 +27,7 @@ from support.scripted_agent import until
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import SessionFiles
 
-from termsprawlctl.agents import processtree
+from termsprawlctl.agents.runs import processtree
 from termsprawlctl.app import peer
 from termsprawlctl.base import processes, tmux
 from termsprawlctl.host import foreground

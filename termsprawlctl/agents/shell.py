@@ -10,14 +10,14 @@ from ..base import console, jsontext
 from ..base.errors import FAILED, INTERRUPTED, OK, CtlError
 from ..base.files import Explained
 from ..base.log import Log
-from . import result
-from .activity import summary
-from .flavour import Flavour, Request
-from .processtree import inside_a_run
-from .run import Outcome, Run
-from .settings import Settings
-from .verdict import COMPLETED
-from .wording import plain
+from .clis.flavour import Flavour, Request
+from .model.activity import summary
+from .model.settings import Settings
+from .model.wording import plain
+from .runs import result
+from .runs.processtree import inside_a_run
+from .runs.run import Outcome, Run
+from .runs.verdict import COMPLETED
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LAST_WORDS_S = 1.0  # a terminal takes them at once

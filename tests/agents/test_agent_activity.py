@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from termsprawlctl.agents import activity as account
-from termsprawlctl.agents.activity import Activity, summary
-from termsprawlctl.agents.pacing import Paced
-from termsprawlctl.agents.wording import clip, one_line, plain, shorten, unwrapped
+from termsprawlctl.agents.model import activity as account
+from termsprawlctl.agents.model.activity import Activity, summary
+from termsprawlctl.agents.model.wording import clip, one_line, plain, shorten, unwrapped
+from termsprawlctl.agents.server.pacing import Paced
 
 
 @pytest.mark.parametrize(

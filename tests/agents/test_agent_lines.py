@@ -8,7 +8,7 @@ import tempfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from termsprawlctl.agents import stream
+from termsprawlctl.agents.runs import stream
 
 MARK = "0123456789abcdef"
 # What breaks naive splitting and cutting: separators, escapes, characters of several bytes.

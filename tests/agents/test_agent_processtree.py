@@ -10,8 +10,8 @@ import sys
 import pytest
 from support.scripted_agent import is_alive, until
 
-from termsprawlctl.agents import processtree
-from termsprawlctl.agents.processtree import MARKER, Family, descendants, marked, table
+from termsprawlctl.agents.runs import processtree
+from termsprawlctl.agents.runs.processtree import MARKER, Family, descendants, marked, table
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 

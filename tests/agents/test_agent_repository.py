@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from support.scripted_agent import is_alive, until
 
-from termsprawlctl.agents import repository
+from termsprawlctl.agents.runs import repository
 
 
 def git(folder, *words):

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from termsprawlctl.agents.flavour import Request
-from termsprawlctl.agents.reader import Reader
-from termsprawlctl.agents.result import full_text, structure_of, text_of, too_long
-from termsprawlctl.agents.run import Outcome
-from termsprawlctl.agents.settings import Settings
-from termsprawlctl.agents.verdict import COMPLETED, FAILED, TIMED_OUT, Verdict
+from termsprawlctl.agents.clis.flavour import Request
+from termsprawlctl.agents.model.reader import Reader
+from termsprawlctl.agents.model.settings import Settings
+from termsprawlctl.agents.runs.result import full_text, structure_of, text_of, too_long
+from termsprawlctl.agents.runs.run import Outcome
+from termsprawlctl.agents.runs.verdict import COMPLETED, FAILED, TIMED_OUT, Verdict
 
 
 def outcome(answer="Done.", steps=0, verdict=None, output="x", **fields):

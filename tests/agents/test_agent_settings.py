@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from termsprawlctl.agents.arguments import BadArguments, RunCall, run_id, wait_s
-from termsprawlctl.agents.settings import Folders, from_environment
+from termsprawlctl.agents.model.arguments import BadArguments, RunCall, run_id, wait_s
+from termsprawlctl.agents.model.settings import Folders, from_environment
 
 
 def read(**variables):

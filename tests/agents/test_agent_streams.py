@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.agents.activity import summary
-from termsprawlctl.agents.flavours import FLAVOURS, flavour
-from termsprawlctl.agents.result import structure_of, text_of
-from termsprawlctl.agents.run import Outcome, Request
-from termsprawlctl.agents.settings import Settings
-from termsprawlctl.agents.verdict import COMPLETED, Ending, judge
+from termsprawlctl.agents.clis.flavours import FLAVOURS, flavour
+from termsprawlctl.agents.model.activity import summary
+from termsprawlctl.agents.model.settings import Settings
+from termsprawlctl.agents.runs.result import structure_of, text_of
+from termsprawlctl.agents.runs.run import Outcome, Request
+from termsprawlctl.agents.runs.verdict import COMPLETED, Ending, judge
 
 STREAMS = Path(__file__).resolve().parent.parent / "data" / "agent_streams"
 CWD = "/srv/project"

@@ -14,7 +14,7 @@ import pytest
 from support.scripted_agent import Box, structured
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BOOT = "import sys;sys.path.insert(0,sys.argv.pop(1));from termsprawlctl.agents.supervise import main;main()"
+BOOT = "import sys;sys.path.insert(0,sys.argv.pop(1));from termsprawlctl.agents.runs.supervise import main;main()"
 PATIENCE_S = 20.0
 # How long the CLI may take to end after the signal that it is asked with: longer than the test waits.
 POLITE_S = 600.0
@@ -22,7 +22,7 @@ POLITE_S = 600.0
 
 @pytest.mark.parametrize("turn", range(5))  # what it is about is a race
 def test_a_run_that_is_ended_while_it_starts_ends_at_the_first_signal(tmp_path, turn):
-    from termsprawlctl.agents.supervise import encode_order
+    from termsprawlctl.agents.runs.supervise import encode_order
 
     order = {
         "argv": ["/bin/sleep", "600"],

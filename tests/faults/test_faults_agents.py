@@ -18,10 +18,11 @@ from support import faults
 from support.mcp_client import McpServer
 from support.scripted_agent import Box, is_alive, structured, text, until
 
-from termsprawlctl.agents import outputs, run
-from termsprawlctl.agents.flavour import Request
-from termsprawlctl.agents.flavours import flavour
-from termsprawlctl.agents.settings import Settings
+from termsprawlctl.agents.clis.flavour import Request
+from termsprawlctl.agents.clis.flavours import flavour
+from termsprawlctl.agents.model.settings import Settings
+from termsprawlctl.agents.runs import run
+from termsprawlctl.agents.server import outputs
 
 WORK = "begin()\nend('The answer.')\n"
 # With a process that neither a signal to the group nor the end of its parent reaches.

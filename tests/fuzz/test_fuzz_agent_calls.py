@@ -13,10 +13,10 @@ from support import corpus, hostile
 from support.agent_results import check_ended, check_outcome
 from support.scripted_agent import Box
 
-from termsprawlctl.agents.arguments import MAX_MODEL, BadArguments, RunCall
-from termsprawlctl.agents.flavours import FLAVOURS
-from termsprawlctl.agents.settings import EFFORTS, RESULT_BYTES, Folders, Settings, from_environment
-from termsprawlctl.agents.tool import AgentProvider
+from termsprawlctl.agents.clis.flavours import FLAVOURS
+from termsprawlctl.agents.model.arguments import MAX_MODEL, BadArguments, RunCall
+from termsprawlctl.agents.model.settings import EFFORTS, RESULT_BYTES, Folders, Settings, from_environment
+from termsprawlctl.agents.server.tool import AgentProvider
 from termsprawlctl.mcp.provider import Context
 
 # Says what the file named by the prompt holds, and ends well.

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import corpus, hostile
 
-from termsprawlctl.agents import opencode_models, repository
-from termsprawlctl.agents.arguments import MAX_MODEL
-from termsprawlctl.agents.capture import MAX_LOG_LINE, Capture
-from termsprawlctl.agents.flavours import FLAVOURS, flavour
-from termsprawlctl.agents.raw import KEPT_BYTES, RawReader
-from termsprawlctl.agents.verdict import MAX_MESSAGE, Ending, judge, judge_raw, last_line
+from termsprawlctl.agents.clis import opencode_models
+from termsprawlctl.agents.clis.flavours import FLAVOURS, flavour
+from termsprawlctl.agents.model.arguments import MAX_MODEL
+from termsprawlctl.agents.runs import repository
+from termsprawlctl.agents.runs.capture import MAX_LOG_LINE, Capture
+from termsprawlctl.agents.runs.raw import KEPT_BYTES, RawReader
+from termsprawlctl.agents.runs.verdict import MAX_MESSAGE, Ending, judge, judge_raw, last_line
 
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 

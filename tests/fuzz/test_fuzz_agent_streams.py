@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from support import corpus, hostile
 from support.agent_results import check_ended
 
-from termsprawlctl.agents import ends
-from termsprawlctl.agents.activity import summary
-from termsprawlctl.agents.flavours import FLAVOURS, flavour
-from termsprawlctl.agents.result import full_text, structure_of, text_of, too_long
-from termsprawlctl.agents.run import Outcome, Request
-from termsprawlctl.agents.settings import Settings
-from termsprawlctl.agents.stream import Lines
-from termsprawlctl.agents.verdict import Ending, judge
-from termsprawlctl.agents.wording import MAX_LABEL
+from termsprawlctl.agents.clis.flavours import FLAVOURS, flavour
+from termsprawlctl.agents.model import ends
+from termsprawlctl.agents.model.activity import summary
+from termsprawlctl.agents.model.settings import Settings
+from termsprawlctl.agents.model.wording import MAX_LABEL
+from termsprawlctl.agents.runs.result import full_text, structure_of, text_of, too_long
+from termsprawlctl.agents.runs.run import Outcome, Request
+from termsprawlctl.agents.runs.stream import Lines
+from termsprawlctl.agents.runs.verdict import Ending, judge
 
 STREAMS = Path(__file__).resolve().parent.parent / "data" / "agent_streams"
 MARK = "0123456789abcdef"

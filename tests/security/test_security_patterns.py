@@ -10,8 +10,10 @@ import json
 
 import pytest
 
-from termsprawlctl.agents import opencode_models, verdict, wording
-from termsprawlctl.agents.opencode import OpenCode, OpenCodeReader
+from termsprawlctl.agents.clis import opencode_models
+from termsprawlctl.agents.clis.opencode import OpenCode, OpenCodeReader
+from termsprawlctl.agents.model import wording
+from termsprawlctl.agents.runs import verdict
 from termsprawlctl.host import context, request_head
 from termsprawlctl.host.recording import Recording
 from termsprawlctl.host.shells import begin_mark

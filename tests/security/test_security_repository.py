@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from termsprawlctl.agents import repository
+from termsprawlctl.agents.runs import repository
 
 
 def git(folder, *words, **options) -> subprocess.CompletedProcess:

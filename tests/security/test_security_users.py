@@ -189,7 +189,7 @@ def test_a_shared_tui_cannot_be_reached_by_another_user(open_root):
 
 
 def test_full_outputs_go_where_no_other_user_has_been_first(open_root, monkeypatch):
-    from termsprawlctl.agents import outputs
+    from termsprawlctl.agents.server import outputs
 
     (open_root / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(open_root / "file"))  # no directory can be made below it

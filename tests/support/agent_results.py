@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from termsprawlctl.agents.schemas import OUTCOME
+from termsprawlctl.agents.server.schemas import OUTCOME
 from termsprawlctl.base import jsontext
 
 ENDED = ("completed", "failed", "timed_out", "cancelled")

@@ -30,8 +30,8 @@ def configure(parser) -> None:
 
 
 def _configure_run(parser) -> None:
-    from ...agents.flavours import FLAVOURS
-    from ...agents.settings import EFFORTS
+    from ...agents.clis.flavours import FLAVOURS
+    from ...agents.model.settings import EFFORTS
     from .mcp_agent import seconds
 
     parser.passes_on = "ARGS"
@@ -50,8 +50,8 @@ def _configure_run(parser) -> None:
 def run(args) -> int:
     import os
 
-    from ...agents.arguments import SESSION_ID
-    from ...agents.settings import from_environment
+    from ...agents.model.arguments import SESSION_ID
+    from ...agents.model.settings import from_environment
     from .mcp_agent import apply
 
     settings = from_environment(os.environ, console.err)
@@ -72,8 +72,8 @@ def run(args) -> int:
 
 def _run(args, settings, prompt: str, cwd: str) -> int:
     from ...agents import shell
-    from ...agents.flavour import Request
-    from ...agents.flavours import flavour
+    from ...agents.clis.flavour import Request
+    from ...agents.clis.flavours import flavour
 
     request = Request(prompt, cwd)
     request.model, request.effort, request.session_id = settings.model, settings.effort, args.resume

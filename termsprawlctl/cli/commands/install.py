@@ -105,7 +105,7 @@ def server_names() -> list[str]:
 
 
 def _servers_spelled_out() -> list[str]:
-    from ...agents.flavours import FLAVOURS
+    from ...agents.clis.flavours import FLAVOURS
 
     return [
         word

@@ -17,8 +17,8 @@ output instead of the event stream) and _TRACE (0: the answer without the summar
 
 
 def configure(parser) -> None:
-    from ...agents.flavours import FLAVOURS
-    from ...agents.settings import EFFORTS, MAX_RUNS
+    from ...agents.clis.flavours import FLAVOURS
+    from ...agents.model.settings import EFFORTS, MAX_RUNS
 
     parser.epilog = EPILOG
     parser.passes_on = "ARGS"
@@ -42,8 +42,8 @@ def configure(parser) -> None:
 def provider(args):
     import os
 
-    from ...agents.settings import from_environment
-    from ...agents.tool import AgentProvider
+    from ...agents.model.settings import from_environment
+    from ...agents.server.tool import AgentProvider
     from ...base.log import log
 
     settings = from_environment(os.environ, log)
@@ -68,7 +68,7 @@ def apply(args, settings) -> None:
 
 def seconds(text: str) -> float:
     """A time-out in an argument. Raises ValueError."""
-    from ...agents.settings import MAX_MS
+    from ...agents.model.settings import MAX_MS
 
     value = float(text)
     if not 0 < value <= MAX_MS / 1000:

@@ -6,9 +6,9 @@ import errno
 import os
 import re
 
-from .flavour import Flavour
-from .reader import Reader
-from .wording import one_line, plain
+from ..clis.flavour import Flavour
+from ..model.reader import Reader
+from ..model.wording import one_line, plain
 
 COMPLETED, FAILED, TIMED_OUT, CANCELLED = "completed", "failed", "timed_out", "cancelled"
 

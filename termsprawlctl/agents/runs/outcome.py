@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .flavour import Request
-from .reader import Reader
+from ..clis.flavour import Request
+from ..model.reader import Reader
 from .verdict import Verdict
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .arguments import MAX_WAIT_MS
-from .settings import EFFORTS
+from ..model.arguments import MAX_WAIT_MS
+from ..model.settings import EFFORTS
 
 STATUSES = ["queued", "running", "completed", "failed", "timed_out", "cancelled"]
 

@@ -112,10 +112,10 @@ class Folders:
                 if path is not self._default or not self._warned:
                     self._warn(f"{whose} {path[:300]!r} {problem}; using the next in order.")
                 self._warned = self._warned or path is self._default
-        from ..base.ownership import is_ours
+        from ...base.ownership import is_ours
 
         if not (self.workspace and is_ours(self.workspace)):
-            from ..base.tempfiles import HeldDirectory
+            from ...base.tempfiles import HeldDirectory
 
             if self._held is not None:
                 self._held.release()
@@ -139,10 +139,10 @@ def _workspace_root() -> str:
     what it says. A place in the user's home serves then, if it is better and in no
     repository, which a CLI would take for the project. Raises OSError.
     """
-    from ..base.files import private_directory
-    from ..base.ownership import others_may_add_above
-    from ..base.tempfiles import temporary_root
-    from .repository import root_of
+    from ...base.files import private_directory
+    from ...base.ownership import others_may_add_above
+    from ...base.tempfiles import temporary_root
+    from ..runs.repository import root_of
 
     temporary = temporary_root(os.environ)
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")

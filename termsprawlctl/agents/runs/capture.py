@@ -10,10 +10,10 @@ from __future__ import annotations
 import codecs
 import os
 
-from ..base.jsontext import encode
+from ...base.jsontext import encode
+from ..model.wording import one_line, plain
 from .raw import KEPT_BYTES
 from .stream import Lines, expanded
-from .wording import one_line, plain
 
 READ_BYTES = 256 << 10
 MAX_READS = 8  # pieces in one look: 2 MB of short events take most of a second, which a cancellation waits

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import threading
 
-from ..base.processes import find_program
-from ..base.readable import readable
+from ...base.processes import find_program
+from ...base.readable import readable
+from ..model.wording import relative
 from .processtree import send_to_group
-from .wording import relative
 
 # A repository with more changes than this is not compared.
 MAX_STATUS_BYTES = 2 << 20

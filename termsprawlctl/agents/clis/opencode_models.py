@@ -12,9 +12,9 @@ import json
 import os
 import re
 
-from .arguments import MAX_MODEL
+from ..model.arguments import MAX_MODEL
+from ..model.reader import number, string
 from .flavour import Request
-from .reader import number, string
 
 LIST_TIMEOUT_S = 30.0
 CONFIG_NAMES = ("opencode.json", "opencode.jsonc", "config.json")
@@ -127,7 +127,7 @@ def _recent(environment: dict[str, str]) -> bool:
 
 
 def _text(path: str) -> str:
-    from ..base.files import read_small
+    from ...base.files import read_small
 
     if not path:
         return ""

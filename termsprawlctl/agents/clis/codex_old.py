@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .reader import Reader, ident, mapping, path_of, session, string, whole, word
+from ..model.reader import Reader, ident, mapping, path_of, session, string, whole, word
 
 CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
 SILENT = ("token_count", "patch_apply_end", "turn_diff", "exec_command_output_delta", "plan_update")

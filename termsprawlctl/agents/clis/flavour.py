@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .reader import Reader
+from ..model.reader import Reader
 
 NETWORK = (
     r"error sending request|connection (refused|reset|dropped|closed|error)|cannot connect|fetch failed"

@@ -6,7 +6,7 @@ always the newest. So labels that have to wait are told together, in one message
 
 from __future__ import annotations
 
-from ..mcp.calls import PROGRESS_BURST, PROGRESS_INTERVAL_S
+from ...mcp.calls import PROGRESS_BURST, PROGRESS_INTERVAL_S
 
 SEPARATOR = " · "
 MAX_MESSAGE = 600

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 
-from . import reader
+from ..model import reader
+from ..model.reader import ident, items, mapping, number, path_of, session, string, whole, word
 from .flavour import Flavour, Request
-from .reader import ident, items, mapping, number, path_of, session, string, whole, word
 
 CHANGES = {"add": "add", "update": "modify", "delete": "delete", "move": "modify"}
 TASK_RESULT = ("<task_result>", "</task_result>")

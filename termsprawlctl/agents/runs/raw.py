@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .reader import Reader
-from .wording import MAX_LABEL, one_line
+from ..model.reader import Reader
+from ..model.wording import MAX_LABEL, one_line
 
 # What is kept in memory of an output that is longer: both ends.
 KEPT_BYTES = 256 << 10

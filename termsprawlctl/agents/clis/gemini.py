@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from . import reader
-from .ends import BothEnds
+from ..model import reader
+from ..model.ends import BothEnds
+from ..model.reader import ident, mapping, path_of, plan_of, remember, session, string, whole, word
 from .flavour import Flavour, Request
-from .reader import ident, mapping, path_of, plan_of, remember, session, string, whole, word
 
 SEARCHES = ("grep_search", "search_file_content", "glob", "list_directory", "google_web_search", "web_fetch")
 READS = ("read_file", "read_many_files")

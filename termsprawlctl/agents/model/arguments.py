@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..base.jsontext import encode
+from ...base.jsontext import encode
 from .settings import EFFORTS
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")

@@ -7,18 +7,18 @@ import shutil
 import threading
 import time
 
-from ..base.tempfiles import HeldDirectory
+from ...base.tempfiles import HeldDirectory
+from ..clis.flavour import Flavour, Request
+from ..model.reader import Reader
+from ..model.settings import PREFIX, Settings
+from ..server.pacing import Heartbeat
 from .capture import Capture
 from .child import HARD_LIMIT_S, Child, find_executable
 from .firstrun import FirstRun
-from .flavour import Flavour, Request
 from .outcome import Outcome
-from .pacing import Heartbeat
 from .processtree import MARKER
 from .raw import RawReader
-from .reader import Reader
 from .repository import Watched
-from .settings import PREFIX, Settings
 from .verdict import (
     CANCELLED,
     COMPLETED,

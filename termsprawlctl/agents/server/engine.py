@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import threading
 
-from ..base.log import log
-from . import allocator, outputs, result
-from .arguments import RunCall
-from .ends import both_ends
-from .flavour import Request
-from .flavours import flavour
+from ...base.log import log
+from ..clis.flavour import Request
+from ..clis.flavours import flavour
+from ..model.arguments import RunCall
+from ..model.ends import both_ends
+from ..model.settings import Settings
+from ..runs import result
+from ..runs.processtree import inside_a_run
+from ..runs.run import Outcome, Run
+from ..runs.verdict import COMPLETED
+from . import allocator, outputs
 from .jobs import Job, Jobs, Slots
-from .processtree import inside_a_run
-from .run import Outcome, Run
-from .settings import Settings
-from .verdict import COMPLETED
 
 
 class Parts:

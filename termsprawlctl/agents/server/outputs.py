@@ -7,10 +7,10 @@ import os
 import re
 import time
 
-from ..base.files import private_directory, remove_quietly
-from ..base.jsontext import encode
-from ..base.ownership import is_ours
-from ..base.tempfiles import HeldDirectory, hold, sweep
+from ...base.files import private_directory, remove_quietly
+from ...base.jsontext import encode
+from ...base.ownership import is_ours
+from ...base.tempfiles import HeldDirectory, hold, sweep
 
 # Older ones are removed when a new one is written.
 KEPT_FILES = 50

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..base import jsontext
-from .activity import left_out, summary
-from .reader import number
+from ...base import jsontext
+from ..model.activity import left_out, summary
+from ..model.reader import number
+from ..model.wording import shorten
 from .verdict import CANCELLED, COMPLETED, FAILED, MAX_MESSAGE, TIMED_OUT, exit_text
-from .wording import shorten
 
 SAID = {FAILED: "failed", TIMED_OUT: "timed out", CANCELLED: "was cancelled"}
 NO_ANSWER = "(The agent ended without a final message.)"

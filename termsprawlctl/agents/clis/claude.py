@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from . import reader
+from ..model import reader
+from ..model.reader import ident, items, mapping, path_of, plan_of, remember, session, string, whole, word
 from .flavour import Flavour, Request
-from .reader import ident, items, mapping, path_of, plan_of, remember, session, string, whole, word
 
 EXIT_CODE = re.compile(r"^(?:Error: )?Exit code ([0-9]{1,9})\b\n?")
 REFUSED = re.compile(r"requested permissions|permission to use|haven't granted|needs approval|was rejected")

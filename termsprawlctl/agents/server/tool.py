@@ -10,14 +10,14 @@ import os
 import threading
 import time
 
-from .. import __version__
-from ..base.log import log
-from ..mcp.provider import Context, Provider
+from ... import __version__
+from ...base.log import log
+from ...mcp.provider import Context, Provider
+from ..clis.flavours import FLAVOURS
+from ..model.arguments import BadArguments, RunCall, run_id, wait_s
+from ..model.settings import Folders, Settings
 from . import schemas
-from .arguments import BadArguments, RunCall, run_id, wait_s
-from .flavours import FLAVOURS
 from .pacing import Heartbeat, Paced
-from .settings import Folders, Settings
 
 # Clients that close our input kill us two to four seconds later.
 FINISH_S = 2.0

@@ -8,14 +8,14 @@ import socket
 import subprocess
 import sys
 
-from ..base.archive import for_children
-from ..base.processes import find_program
-from ..base.readable import readable
+from ...base.archive import for_children
+from ...base.processes import find_program
+from ...base.readable import readable
 from .processtree import MARKER, Family
 from .supervise import DISMISSED, encode_order
 
 # The supervisor starts isolated, as the built file does, from the same file or folder.
-BOOT = "import sys;sys.path.insert(0,sys.argv.pop(1));from termsprawlctl.agents.supervise import main;main()"
+BOOT = "import sys;sys.path.insert(0,sys.argv.pop(1));from termsprawlctl.agents.runs.supervise import main;main()"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Beyond what the polite signals may take: SIGKILL for the CLI, and for what it left.
 HARD_LIMIT_S = 12.0

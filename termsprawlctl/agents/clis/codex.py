@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 
-from . import codex_old, reader
+from ..model import reader
+from ..model.reader import ident, items, mapping, path_of, session, string, whole
+from ..model.wording import clip
+from . import codex_old
 from .flavour import Flavour, Request
-from .reader import ident, items, mapping, path_of, session, string, whole
-from .wording import clip
 
 LAST_MESSAGE = "last-message"  # file in the scratch directory; the answer if the stream changes its shape
 CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
@@ -57,7 +58,7 @@ class Codex(Flavour):
         ]
 
     def fallback_answer(self, request: Request) -> str:
-        from ..base.files import read_small
+        from ...base.files import read_small
 
         try:
             return read_small(os.path.join(request.scratch, LAST_MESSAGE), 64 << 20).decode("utf-8", "replace")
