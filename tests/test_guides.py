@@ -10,7 +10,7 @@ import pytest
 
 from termsprawlctl.app import transport
 from termsprawlctl.cli import fields
-from termsprawlctl.host import terminals
+from termsprawlctl.host.terminals.nodes import nodes
 from termsprawlctl.operations import guides, schema
 
 MAX_COLUMNS = 170  # a table row; prose stays below 130
@@ -98,8 +98,8 @@ def test_the_limits_are_the_real_ones():
     assert f"between -{schema.MAX_NUMBER:,} and {schema.MAX_NUMBER:,}" in overview
     assert f"1 to {schema.MAX_ITEMS} items" in overview
     assert f"{transport.DEADLINE_S:g} s" in overview
-    assert f"last {terminals.DEFAULT_READ_CHARS:,} characters" in terminal
-    assert f'"maxChars": {terminals.MAX_READ_CHARS}' in terminal
+    assert f"last {nodes.DEFAULT_READ_CHARS:,} characters" in terminal
+    assert f'"maxChars": {nodes.MAX_READ_CHARS}' in terminal
     assert f"shorter than {schema.MAX_ITEM_CHARS + 1} characters" in canvas_guide
 
 

@@ -10,8 +10,9 @@ from ..base import jsontext, tmux
 from ..base.errors import CtlError
 from ..base.files import read_small
 from ..base.layout import SESSION_PREFIX, DataPaths
-from ..host import links, project_file
-from ..host.projects import ProjectStore
+from ..host.canvas import project_file
+from ..host.messaging import links
+from ..host.registry.projects import ProjectStore
 from . import model
 
 _FORMAT = "#{window_active}#{pane_active} #{session_name} #{pane_current_command}"

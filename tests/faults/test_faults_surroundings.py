@@ -19,15 +19,22 @@ from pathlib import Path
 import pytest
 from support.faults import fill, need_nobody, small_disk, until
 from support.host_faults import FaultyHost
+from termsprawlctl.host.terminals.nodes.streams import Streams
 
 from termsprawlctl.app import transport
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.base.tmux import Tmux
-from termsprawlctl.host import control, lock, panes
-from termsprawlctl.host.audit import Audit, past
-from termsprawlctl.host.server import MAX_CONNECTIONS, MIN_CONNECTIONS, REQUEST_DEADLINE_S, Server, connections_within
-from termsprawlctl.host.streams import Streams
+from termsprawlctl.host.daemon import control, lock
+from termsprawlctl.host.daemon.audit import Audit, past
+from termsprawlctl.host.http.server import (
+    MAX_CONNECTIONS,
+    MIN_CONNECTIONS,
+    REQUEST_DEADLINE_S,
+    Server,
+    connections_within,
+)
+from termsprawlctl.host.terminals.nodes import panes
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support import corpus, hostile
 from support.running_host import RunningHost
 
-from termsprawlctl.host import request_head
+from termsprawlctl.host.http import heads
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
 STATUSES = {200, 400, 401, 403, 404, 414, 431, 505}
@@ -197,8 +197,8 @@ def test_any_bytes_are_answered_and_the_next_request_is_served(fuzzed, data):
 @example(b"POST /call HTTP/1.1\r\nx: y\x85origin: null\r\n\r\n")
 def test_a_head_that_is_read_has_every_line_as_a_field(data):
     try:
-        head = request_head.read(io.BytesIO(data))
-    except request_head.BadHead:
+        head = heads.read(io.BytesIO(data))
+    except heads.BadHead:
         return
     if head is None:
         assert not data

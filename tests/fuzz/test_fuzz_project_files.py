@@ -16,7 +16,7 @@ from support.quick_folder import quick_folder
 
 from termsprawlctl.base import jsontext
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host import canvas, project_file
+from termsprawlctl.host.canvas.model import model, project_file
 from termsprawlctl.view import model, svg, text
 
 IDS = ["n-1", "n-2", "g-1", "", "\ud800", "__proto__"]
@@ -57,13 +57,13 @@ files = (
 coordinates = st.sampled_from([0, -1, 0.5, 1e6, -1e6, 5e-324])
 # name: (edit, keys of a node that it may change)
 EDITS = {
-    "select": (lambda doc, some, x, y: canvas.select(doc, some), {"selected"}),
-    "move": (lambda doc, some, x, y: canvas.move(doc, some[0], x, y), {"position"}),
-    "resize": (lambda doc, some, x, y: canvas.resize(doc, some[0], x, y), {"style"}),
-    "group": (lambda doc, some, x, y: canvas.group(doc, "new", some, "\ud800title"), {"position", "parentId"}),
-    "sticky": (lambda doc, some, x, y: canvas.add_sticky(doc, "new", "\udc00text"), set()),
-    "terminal": (lambda doc, some, x, y: canvas.add_terminal(doc, "new", "title", "/p"), set()),
-    "remove": (lambda doc, some, x, y: canvas.remove(doc, some[0]), set()),
+    "select": (lambda doc, some, x, y: model.select(doc, some), {"selected"}),
+    "move": (lambda doc, some, x, y: model.move(doc, some[0], x, y), {"position"}),
+    "resize": (lambda doc, some, x, y: model.resize(doc, some[0], x, y), {"style"}),
+    "group": (lambda doc, some, x, y: model.group(doc, "new", some, "\ud800title"), {"position", "parentId"}),
+    "sticky": (lambda doc, some, x, y: model.add_sticky(doc, "new", "\udc00text"), set()),
+    "terminal": (lambda doc, some, x, y: model.add_terminal(doc, "new", "title", "/p"), set()),
+    "remove": (lambda doc, some, x, y: model.remove(doc, some[0]), set()),
 }
 
 
@@ -144,15 +144,15 @@ def test_any_file_is_changed_as_asked_or_kept(file, data, kind, next_kind, some,
 def test_a_frame_leaves_every_usable_node_where_it_is(document):
     before = copy.deepcopy(document)
     try:
-        frame = canvas.group(document, "new", ["n-1", "n-2"], "")
+        frame = model.group(document, "new", ["n-1", "n-2"], "")
     except CtlError:
         assert same(document, before)
         return
     for name in ("n-1", "n-2"):
-        old, new = canvas.find(before, name), canvas.find(document, name)
+        old, new = model.find(before, name), model.find(document, name)
         for axis in ("x", "y"):
             was = old["position"].get(axis) if isinstance(old.get("position"), dict) else None
-            if type(was) in (int, float) and abs(was) <= canvas.MAX_COORDINATE:
+            if type(was) in (int, float) and abs(was) <= model.MAX_COORDINATE:
                 assert new["position"][axis] + frame["position"][axis] == pytest.approx(was, abs=1e-3)
 
 

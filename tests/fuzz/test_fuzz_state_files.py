@@ -19,12 +19,13 @@ from support.running_host import RunningHost
 from termsprawlctl.app import transport
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
-from termsprawlctl.host import audit, links, lock
+from termsprawlctl.host.daemon import audit, lock
+from termsprawlctl.host.daemon.service import Host
+from termsprawlctl.host.messaging import links
+from termsprawlctl.host.messaging.tasks import TaskStore
 from termsprawlctl.host.operations.agents import _custom_command
-from termsprawlctl.host.projects import ProjectStore, operator_node, project_id
-from termsprawlctl.host.service import Host
-from termsprawlctl.host.sessions import SessionStore
-from termsprawlctl.host.tasks import TaskStore
+from termsprawlctl.host.registry.projects import ProjectStore, operator_node, project_id
+from termsprawlctl.host.registry.sessions import SessionStore
 from termsprawlctl.windows.external import read_preference
 
 TOKEN = "0123456789abcdef" * 4

@@ -14,9 +14,9 @@ import pytest
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
-from termsprawlctl.host import adapters, launching
+from termsprawlctl.host.launch import adapters, launching
 from termsprawlctl.host.operations.session import session_info
-from termsprawlctl.host.sessions import SessionStore
+from termsprawlctl.host.registry.sessions import SessionStore
 
 BRIDGE = ["/opt/py thon", "-ISB", '/opt/"ctl"', "mcp", "--session", "/data/s.json"]
 CLAUDE_HELP = "  --append-system-prompt <prompt>\n  --mcp-config <configs...>\n"

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host import canvas
+from termsprawlctl.host.canvas.model import model
 
 
 def node(node_id: str, x=0, y=0, width=300, height=200, **more) -> dict:
@@ -27,7 +27,7 @@ def document(*nodes) -> dict:
 
 def absolute(doc: dict, node_id: str) -> tuple:
     """Where a node stands on the canvas, whatever group it is in."""
-    one = canvas.find(doc, node_id)
+    one = model.find(doc, node_id)
     x, y = one["position"]["x"], one["position"]["y"]
     if one.get("parentId"):
         above = absolute(doc, one["parentId"])
@@ -37,36 +37,36 @@ def absolute(doc: dict, node_id: str) -> tuple:
 
 def test_a_frame_goes_around_its_nodes_and_leaves_them_where_they_are():
     doc = document(node("a", 100, 50), node("b", 500, -80), node("c", 9000, 9000))
-    frame = canvas.group(doc, "g-1", ["b", "a"], "Backend")
+    frame = model.group(doc, "g-1", ["b", "a"], "Backend")
     assert frame["type"] == "group"
     assert frame["data"] == {"kind": "group", "title": "Backend"}
     assert absolute(doc, "a") == (100, 50)
     assert absolute(doc, "b") == (500, -80)
-    assert "parentId" not in canvas.find(doc, "c")
+    assert "parentId" not in model.find(doc, "c")
     for member in ("a", "b"):
-        one = canvas.find(doc, member)
+        one = model.find(doc, member)
         assert one["parentId"] == "g-1"
         assert one["position"]["x"] >= 0
-        assert one["position"]["y"] >= canvas.TITLE_HEIGHT
+        assert one["position"]["y"] >= model.TITLE_HEIGHT
         assert one["position"]["x"] + one["style"]["width"] <= frame["style"]["width"]
         assert one["position"]["y"] + one["style"]["height"] <= frame["style"]["height"]
 
 
 def test_a_frame_stands_in_the_list_before_everything_that_it_holds():
     doc = document(node("x"), node("a"), "not a node", node("b"))
-    canvas.group(doc, "g-1", ["b", "a"], "")
+    model.group(doc, "g-1", ["b", "a"], "")
     assert [one["id"] if isinstance(one, dict) else one for one in doc["nodes"]] == ["x", "g-1", "a", "not a node", "b"]
 
 
 def test_a_node_named_twice_is_moved_once():
     doc = document(node("a", 100, 100))
-    canvas.group(doc, "g-1", ["a", "a"], "")
+    model.group(doc, "g-1", ["a", "a"], "")
     assert absolute(doc, "a") == (100, 100)
 
 
 def test_a_node_whose_parent_is_null_is_at_the_top_level():
     doc = document(node("a", 10, 20, parentId=None))
-    canvas.group(doc, "g-1", ["a"], "")
+    model.group(doc, "g-1", ["a"], "")
     assert absolute(doc, "a") == (10, 20)
 
 
@@ -83,7 +83,7 @@ def test_a_group_that_cannot_be_made_changes_nothing(ids, error):
     doc = document(node("a"), {**node("g"), "type": "group"}, node("child", parentId="g"), node("orphan", parentId="z"))
     before = copy.deepcopy(doc)
     with pytest.raises(CtlError, match=error):
-        canvas.group(doc, "g-2", ids, "")
+        model.group(doc, "g-2", ids, "")
     assert doc == before
 
 
@@ -93,14 +93,14 @@ def test_a_group_that_cannot_be_made_changes_nothing(ids, error):
 )
 def test_a_size_is_raised_to_the_smallest(size, kept):
     doc = document(node("a"))
-    assert canvas.resize(doc, "a", *size) == {"width": kept[0], "height": kept[1]}
+    assert model.resize(doc, "a", *size) == {"width": kept[0], "height": kept[1]}
     assert doc["nodes"][0]["style"] == {"width": kept[0], "height": kept[1]}
 
 
 def test_moving_and_resizing_keep_what_else_stands_there():
     doc = document({"id": "w", "type": "whiteboard", "position": {"x": 1, "y": 2, "z": 3}, "style": {"color": "red"}})
-    assert canvas.move(doc, "w", 5, -6.5) == {"x": 5, "y": -6.5}
-    canvas.resize(doc, "w", 400, 300)
+    assert model.move(doc, "w", 5, -6.5) == {"x": 5, "y": -6.5}
+    model.resize(doc, "w", 400, 300)
     assert doc["nodes"][0] == {
         "id": "w",
         "type": "whiteboard",
@@ -111,15 +111,15 @@ def test_moving_and_resizing_keep_what_else_stands_there():
 
 def test_a_node_without_a_place_gets_one():
     doc = document({"id": "a"}, {"id": "b", "position": None, "style": []})
-    canvas.move(doc, "a", 1, 2)
-    canvas.resize(doc, "b", 300, 300)
+    model.move(doc, "a", 1, 2)
+    model.resize(doc, "b", 300, 300)
     assert doc["nodes"][0]["position"] == {"x": 1, "y": 2}
     assert doc["nodes"][1]["style"] == {"width": 300, "height": 300}
 
 
 def test_a_selection_replaces_the_one_before():
     doc = document(node("a", selected=True), node("b"), "not a node", node("c"))
-    canvas.select(doc, ["b", "c", "b"])
+    model.select(doc, ["b", "c", "b"])
     assert [one.get("selected") for one in doc["nodes"] if isinstance(one, dict)] == [None, True, True]
     assert "selected" not in doc["nodes"][0]
 
@@ -127,7 +127,7 @@ def test_a_selection_replaces_the_one_before():
 def test_selecting_what_is_not_there_keeps_the_selection():
     doc = document(node("a", selected=True), node("b"))
     with pytest.raises(CtlError, match="Unknown node: zz"):
-        canvas.select(doc, ["b", "zz"])
+        model.select(doc, ["b", "zz"])
     assert doc["nodes"][0]["selected"] is True
     assert "selected" not in doc["nodes"][1]
 
@@ -135,10 +135,10 @@ def test_selecting_what_is_not_there_keeps_the_selection():
 @pytest.mark.parametrize(
     ("add", "kind", "data"),
     [
-        (lambda doc: canvas.add_sticky(doc, "n", "hi"), "sticky", {"text": "hi", "color": "amber", "collapsed": False}),
-        (lambda doc: canvas.add_editor(doc, "n", "/p/f"), "editor", {"path": "/p/f", "preview": False}),
-        (lambda doc: canvas.add_diff(doc, "n", "/p/f"), "diff", {"path": "/p/f", "base": "HEAD"}),
-        (lambda doc: canvas.add_terminal(doc, "n", "T", "/p"), "terminal", {"title": "T", "cwd": "/p"}),
+        (lambda doc: model.add_sticky(doc, "n", "hi"), "sticky", {"text": "hi", "color": "amber", "collapsed": False}),
+        (lambda doc: model.add_editor(doc, "n", "/p/f"), "editor", {"path": "/p/f", "preview": False}),
+        (lambda doc: model.add_diff(doc, "n", "/p/f"), "diff", {"path": "/p/f", "base": "HEAD"}),
+        (lambda doc: model.add_terminal(doc, "n", "T", "/p"), "terminal", {"title": "T", "cwd": "/p"}),
     ],
 )
 def test_new_nodes_have_the_shape_of_their_type_and_cover_nothing(add, kind, data):
@@ -147,14 +147,14 @@ def test_new_nodes_have_the_shape_of_their_type_and_cover_nothing(add, kind, dat
     assert doc["nodes"][-1] is new
     assert (new["id"], new["type"], new["data"]) == ("n", kind, {"kind": kind, **data})
     assert new["position"] == {"x": 840, "y": 0}
-    assert new["style"]["width"] >= canvas.MIN_WIDTH
-    assert new["style"]["height"] >= canvas.MIN_HEIGHT
+    assert new["style"]["width"] >= model.MIN_WIDTH
+    assert new["style"]["height"] >= model.MIN_HEIGHT
     assert set(new) == {"id", "type", "position", "style", "data"}
 
 
 @pytest.mark.parametrize("odd", [True, "720", None, 10**400, -1e300, [], {}])
 def test_numbers_that_are_none_do_not_stop_a_new_node(odd):
     doc = document({"id": "a", "position": {"x": odd, "y": odd}, "style": {"width": odd, "height": odd}})
-    assert canvas.add_sticky(doc, "n", "x")["position"] == {"x": 280, "y": 0}
-    canvas.group(doc, "g", ["a", "n"], "")
+    assert model.add_sticky(doc, "n", "x")["position"] == {"x": 280, "y": 0}
+    model.group(doc, "g", ["a", "n"], "")
     assert absolute(doc, "n") == (280, 0)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host import canvas, project_file
+from termsprawlctl.host.canvas.model import model, project_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,7 +32,7 @@ def write(file: Path, **content) -> None:
 
 
 def add(tmp_path: Path, text: str):
-    return project_file.change(str(tmp_path), lambda doc: canvas.add_sticky(doc, f"n-{text}", text))
+    return project_file.change(str(tmp_path), lambda doc: model.add_sticky(doc, f"n-{text}", text))
 
 
 def test_the_first_change_makes_a_private_file(tmp_path):
@@ -71,7 +71,7 @@ def test_rev_grows_by_one_with_each_write(tmp_path, file, rev, then):
 def test_an_edit_that_changes_nothing_writes_nothing(tmp_path, file):
     write(file, nodes=[{"id": "a", "position": {"x": 1, "y": 2}}])
     before = file.read_bytes()
-    assert project_file.change(str(tmp_path), lambda doc: canvas.move(doc, "a", 1, 2.0)) == {"x": 1, "y": 2}
+    assert project_file.change(str(tmp_path), lambda doc: model.move(doc, "a", 1, 2.0)) == {"x": 1, "y": 2}
     assert file.read_bytes() == before
 
 
@@ -80,8 +80,8 @@ def test_an_edit_that_fails_leaves_the_file_as_it_was(tmp_path, file):
     before = file.read_bytes()
 
     def edit(doc):
-        canvas.move(doc, "a", 1, 2)
-        canvas.move(doc, "b", 1, 2)
+        model.move(doc, "a", 1, 2)
+        model.move(doc, "b", 1, 2)
 
     with pytest.raises(CtlError, match="Unknown node: b"):
         project_file.change(str(tmp_path), edit)
@@ -119,7 +119,7 @@ def test_what_somebody_else_writes_meanwhile_is_merged(tmp_path, file):
         seen.append(doc["rev"])
         if len(seen) < 4:  # the app, which does not know the lock
             write(file, rev=100 + len(seen), nodes=[{"id": f"app-{len(seen)}"}])
-        canvas.add_sticky(doc, "n-ours", "ours")
+        model.add_sticky(doc, "n-ours", "ours")
         return len(seen)
 
     assert project_file.change(str(tmp_path), edit) == 4
@@ -139,7 +139,7 @@ def test_a_change_behind_our_back_counts_even_with_the_same_rev_and_size(tmp_pat
             times = file.stat()
             write(file, nodes=[{"id": "bb"}])
             os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
-        canvas.add_sticky(doc, "n", "x")
+        model.add_sticky(doc, "n", "x")
 
     project_file.change(str(tmp_path), edit)
     assert seen == ["aa", "bb"]
@@ -153,7 +153,7 @@ def test_a_file_that_is_removed_meanwhile_is_made_again(tmp_path, file):
     def edit(doc):
         seen.append(doc["rev"])
         file.unlink(missing_ok=True)
-        canvas.add_sticky(doc, "n", "x")
+        model.add_sticky(doc, "n", "x")
 
     project_file.change(str(tmp_path), edit)
     assert seen == [50, 0]
@@ -166,7 +166,7 @@ def test_a_file_that_never_stands_still_is_left_to_the_other_side(tmp_path, file
 
     def edit(doc):
         write(file, rev=next(counter))
-        canvas.add_sticky(doc, "n", "x")
+        model.add_sticky(doc, "n", "x")
 
     with pytest.raises(CtlError, match="keeps changing"):
         project_file.change(str(tmp_path), edit)
@@ -233,7 +233,7 @@ sys.path.insert(0, sys.argv[1])
 from termsprawlctl.host import canvas, project_file
 for number in range(40):
     name = f"n-{sys.argv[3]}-{number}"
-    project_file.change(sys.argv[2], lambda document: canvas.add_sticky(document, name, ""))
+    project_file.change(sys.argv[2], lambda document: model.add_sticky(document, name, ""))
 """
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.host import claude_files, context
-from termsprawlctl.host.context import Part, Turn
+from termsprawlctl.host.messaging import claude_files, context
+from termsprawlctl.host.messaging.context import Part, Turn
 
 
 def line(who: str, content, **more) -> bytes:

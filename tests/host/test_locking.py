@@ -20,7 +20,8 @@ from support.running_host import RunningHost
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
-from termsprawlctl.host import lock, sessions
+from termsprawlctl.host.daemon import lock
+from termsprawlctl.host.registry import sessions
 
 
 def is_alive(pid: int) -> bool:
@@ -72,7 +73,7 @@ def test_stop_tells_the_truth_when_server_lock_is_gone(host):
 
 
 def test_a_host_that_is_stopped_in_its_tracks_is_not_claimed_to_have_ended(host, monkeypatch):
-    from termsprawlctl.host import control
+    from termsprawlctl.host.daemon import control
 
     pid = host.pid()
     os.kill(pid, signal.SIGSTOP)

@@ -12,7 +12,7 @@ import uuid
 import pytest
 
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host import messages, tasks
+from termsprawlctl.host.messaging import messages, tasks
 
 MINUTE_S, DAY_MS = 60.0, 24 * 3600 * 1000
 

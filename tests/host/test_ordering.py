@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from termsprawlctl.host.ordering import ExpiredError, Turns
+from termsprawlctl.host.operations.ordering import ExpiredError, Turns
 
 
 def queued(turns: Turns, key: str) -> int:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.running_host import RunningHost
 
-from termsprawlctl.host.server import ClientGone, Server
+from termsprawlctl.host.http.server import ClientGone, Server
 
 PATHS_AND_METHODS = [
     (b"GET", b"/call", 403),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from termsprawlctl.host.recording import Recording
-from termsprawlctl.host.shells import begin_mark
-from termsprawlctl.host.transcript import Transcript, whole_bytes
+from termsprawlctl.host.terminals.nodes.recording import Recording
+from termsprawlctl.host.terminals.nodes.shells import begin_mark
+from termsprawlctl.host.terminals.nodes.transcript import Transcript, whole_bytes
 
 
 def read(data: bytes | str, columns: int = 20, rows: int = 6, **options) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from support.terminal_host import TerminalHost, wait_until
 
-from termsprawlctl.host import audit
-from termsprawlctl.host.audit import Audit, Follower, describe, past
+from termsprawlctl.host.daemon import audit
+from termsprawlctl.host.daemon.audit import Audit, Follower, describe, past
 
 
 class Watcher:

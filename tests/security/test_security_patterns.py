@@ -9,15 +9,16 @@ import io
 import json
 
 import pytest
+from termsprawlctl.host.terminals.nodes.recording import Recording
+from termsprawlctl.host.terminals.nodes.shells import begin_mark
+from termsprawlctl.host.terminals.nodes.transcript import Transcript, whole_bytes
 
 from termsprawlctl.agents.clis import opencode_models
 from termsprawlctl.agents.clis.opencode import OpenCode, OpenCodeReader
 from termsprawlctl.agents.model import wording
 from termsprawlctl.agents.runs import verdict
-from termsprawlctl.host import context, request_head
-from termsprawlctl.host.recording import Recording
-from termsprawlctl.host.shells import begin_mark
-from termsprawlctl.host.transcript import Transcript, whole_bytes
+from termsprawlctl.host.http import heads
+from termsprawlctl.host.messaging import context
 from termsprawlctl.install import jsonc
 from termsprawlctl.install.dialects import JsonText, TomlText
 
@@ -82,13 +83,13 @@ def test_reminders_are_taken_out_however_many_there_are():
 @pytest.mark.parametrize("blank", [b" ", b"\t", b" \t"])
 @pytest.mark.parametrize("ending", [b"y", b" \t", b"\x01"])
 def test_blanks_in_a_field_of_a_stranger_do_not_hold_up_the_host(blank, ending):
-    value = b"x" + (blank * request_head.MAX_FIELDS_BYTES)[: request_head.MAX_FIELDS_BYTES - 100] + ending
+    value = b"x" + (blank * heads.MAX_FIELDS_BYTES)[: heads.MAX_FIELDS_BYTES - 100] + ending
     stream = io.BytesIO(b"POST /call HTTP/1.1\r\na: \t " + value + b"\r\n\r\n")
     if ending == b"\x01":
-        with pytest.raises(request_head.BadHead):
-            request_head.read(stream)
+        with pytest.raises(heads.BadHead):
+            heads.read(stream)
     else:
-        assert request_head.read(stream).first("a").encode() == value.rstrip(b" \t")
+        assert heads.read(stream).first("a").encode() == value.rstrip(b" \t")
 
 
 @pytest.mark.parametrize("fragment", ESCAPES)

@@ -14,9 +14,10 @@ from support.running_host import RunningHost
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
-from termsprawlctl.host import links, project_file
-from termsprawlctl.host.projects import ProjectStore
-from termsprawlctl.host.sessions import SessionStore
+from termsprawlctl.host.canvas.model import project_file
+from termsprawlctl.host.messaging import links
+from termsprawlctl.host.registry.projects import ProjectStore
+from termsprawlctl.host.registry.sessions import SessionStore
 
 # Whatever reads it as more than a name (tmux's formats, a shell, options) would leave a file behind.
 NAME = """-x #(touch ran) $(touch ran) `touch ran`;touch ran;'; touch ran; '"; touch ran; " #{S:x} %H ##"""

@@ -96,13 +96,13 @@ def _refuse_another_users(root: str) -> None:
 
 
 def _run(paths: DataPaths, args) -> int:
-    from ...host.service import serve
+    from ...host.daemon.service import serve
 
     if args.ready_fd is not None:
         return _run_detached(paths, args.ready_fd, serve)
-    from ...host import log
-    from ...host.control import export_line
-    from ...host.projects import check_folder, operator_session
+    from ...host.daemon import log
+    from ...host.daemon.control import export_line
+    from ...host.registry.projects import check_folder, operator_session
 
     project = check_folder(args.project or os.getcwd())
 
@@ -141,7 +141,7 @@ def _run_detached(paths: DataPaths, descriptor: int, serve) -> int:
 
 
 def _start(paths: DataPaths, args) -> int:
-    from ...host.control import export_line, start
+    from ...host.daemon.control import export_line, start
 
     with Notice("starting the host"):
         session = start(paths, args.project or os.getcwd())
@@ -151,7 +151,7 @@ def _start(paths: DataPaths, args) -> int:
 
 
 def _status(paths: DataPaths, args) -> int:
-    from ...host.control import status
+    from ...host.daemon.control import status
 
     state = status(paths)
     console.out((jsontext.pretty(state) if args.json else _describe(state, paths)) + "\n")
@@ -159,7 +159,7 @@ def _status(paths: DataPaths, args) -> int:
 
 
 def _stop(paths: DataPaths, args) -> int:
-    from ...host.control import stop
+    from ...host.daemon.control import stop
 
     with Notice("waiting for the host to finish what it is doing"):
         was_running = stop(paths, kill_sessions=args.kill_sessions)
@@ -170,7 +170,7 @@ def _stop(paths: DataPaths, args) -> int:
 
 
 def _link(paths: DataPaths, args) -> int:
-    from ...host.links import link
+    from ...host.messaging.links import link
 
     link(paths, args.sender, args.recipient)
     console.err(f"termsprawlctl: {args.sender} may send work to {args.recipient}.")
@@ -178,7 +178,7 @@ def _link(paths: DataPaths, args) -> int:
 
 
 def _unlink(paths: DataPaths, args) -> int:
-    from ...host.links import unlink
+    from ...host.messaging.links import unlink
 
     unlink(paths, args.sender, args.recipient)
     console.err(f"termsprawlctl: {args.sender} may no longer send work to {args.recipient}.")
@@ -186,7 +186,7 @@ def _unlink(paths: DataPaths, args) -> int:
 
 
 def _links(paths: DataPaths, args) -> int:
-    from ...host.links import listing
+    from ...host.messaging.links import listing
 
     found = listing(paths)
     console.out(jsontext.pretty(found) + "\n" if args.json else "".join(map(_describe_link, found)))
@@ -200,13 +200,13 @@ def _describe_link(link: dict) -> str:
 
 
 def _watch(paths: DataPaths, args) -> int:
-    from ...host.watching import watch
+    from ...host.daemon.watching import watch
 
     return watch(paths, as_json=args.json)
 
 
 def _log(paths: DataPaths, args) -> int:
-    from ...host.watching import show_log
+    from ...host.daemon.watching import show_log
 
     if args.lines < 0:
         raise UsageError("--lines needs a number of 0 or more.")

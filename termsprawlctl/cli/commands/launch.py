@@ -31,7 +31,7 @@ def configure(parser) -> None:
 
 def run(args) -> int:
     from ...app import transport
-    from ...host.control import start
+    from ...host.daemon.control import start
     from ...windows.node_terminal import NodeTerminal, attach
 
     paths = DataPaths(args.data or default_data_directory(os.environ))

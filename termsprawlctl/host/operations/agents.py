@@ -8,10 +8,11 @@ from ...base.errors import CtlError
 from ...base.files import write_atomically
 from ...base.processes import is_word
 from ...base.program import own_argv
-from .. import adapters, canvas, launching, project_file
-from ..ordering import InTurn, Later
-from ..projects import operator_node
+from ..canvas import model, project_file
+from ..launch import adapters, launching
+from ..registry.projects import operator_node
 from .nodes import new_node
+from .ordering import InTurn, Later
 
 
 def agent_launch(host, caller, args) -> Later:
@@ -43,7 +44,7 @@ def _launch(host, caller, agent: str, kind: str, argv: list[str], help_text: str
         host.terminals.open(node.id, caller.project_id, node.folder, environment, words)
 
         def add(document: dict) -> None:
-            canvas.add_terminal(document, node.id, agent, node.folder)["data"]["command"] = agent
+            model.add_terminal(document, node.id, agent, node.folder)["data"]["command"] = agent
 
         project_file.change(node.folder, add)
     return {"nodeId": node.id}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import canvas, project_file
+from ..canvas import model, project_file
 from .nodes import new_id
 
 
@@ -12,32 +12,30 @@ def canvas_list(host, caller, _args) -> dict:
 
 
 def canvas_select(host, caller, args) -> dict:
-    _change(host, caller, lambda document: canvas.select(document, args["nodeIds"]))
+    _change(host, caller, lambda document: model.select(document, args["nodeIds"]))
     return {"nodeIds": list(dict.fromkeys(args["nodeIds"]))}
 
 
 def canvas_move(host, caller, args) -> dict:
-    position = _change(host, caller, lambda document: canvas.move(document, args["nodeId"], args["x"], args["y"]))
+    position = _change(host, caller, lambda document: model.move(document, args["nodeId"], args["x"], args["y"]))
     return {"nodeId": args["nodeId"], "position": position}
 
 
 def canvas_resize(host, caller, args) -> dict:
-    size = _change(
-        host, caller, lambda document: canvas.resize(document, args["nodeId"], args["width"], args["height"])
-    )
+    size = _change(host, caller, lambda document: model.resize(document, args["nodeId"], args["width"], args["height"]))
     return {"nodeId": args["nodeId"], "style": size}
 
 
 def canvas_group(host, caller, args) -> dict:
     group_id = new_id("g")
     title = args.get("title") or "Group"
-    frame = _change(host, caller, lambda document: canvas.group(document, group_id, args["nodeIds"], title))
+    frame = _change(host, caller, lambda document: model.group(document, group_id, args["nodeIds"], title))
     return {"nodeId": group_id, "position": frame["position"], "style": frame["style"]}
 
 
 def sticky_open(host, caller, args) -> dict:
     node_id = new_id()
-    _change(host, caller, lambda document: canvas.add_sticky(document, node_id, args["text"]))
+    _change(host, caller, lambda document: model.add_sticky(document, node_id, args["text"]))
     return {"nodeId": node_id}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...base.errors import CtlError
 from ...base.tmux import TmuxError
-from .. import canvas, claude_files, context, links, project_file
+from ..canvas import model, project_file
+from ..messaging import claude_files, context, links
 from .nodes import kind_of, other_sessions
 
 MAX_PEERS = 100
@@ -24,7 +25,7 @@ def context_read(host, caller, _args) -> dict:
         turns = claude_files.recent_turns(path) if path else []
         name = f"{peer.node_id} ({kind_of(peer)})"
         if turns:
-            title = canvas.title(canvas.find(document, peer.node_id))
+            title = model.title(model.find(document, peer.node_id))
             parts.append(context.Part(f"# {name} {title}".rstrip(), turns))
         else:
             silent.append(name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...base.errors import CtlError
 from ...operations.extension_table import MAX_WAIT_MS
-from .. import commands
-from ..keys import tmux_keys
-from ..ordering import Later
-from ..transcript import Transcript, whole_bytes
-from ..waiting import Conditions, Wait
+from ..terminals import commands
+from ..terminals.keys import tmux_keys
+from ..terminals.transcript import Transcript, whole_bytes
+from ..terminals.waiting import Conditions, Wait
 from .nodes import ToolRefusal, others_terminal, terminal, typed_text
+from .ordering import Later
 
 SCREEN_CHARS = 4_000  # of a screen or tail in an answer; a whole screen of the usual size has 3,840
 TAIL_CHARS = 2_000

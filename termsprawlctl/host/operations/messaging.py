@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .. import canvas, delivery, links, messages, project_file, tasks
+from ..canvas import model, project_file
+from ..messaging import links, messages, tasks
+from ..terminals import delivery
 from .nodes import ToolRefusal, is_verified_agent, kind_of, other_sessions
 
 _ENDED = "The recipient's terminal has ended. The work may have been done in part."
@@ -22,11 +24,11 @@ def agent_cards(host, caller, _args) -> dict:
         pair = (caller.node_id, other.node_id)
         if kind == "shell" and pair not in enabled and pair[::-1] not in enabled:
             continue
-        node = canvas.find(document, other.node_id)
+        node = model.find(document, other.node_id)
         cards.append(
             {
                 "nodeId": other.node_id,
-                "title": canvas.title(node),
+                "title": model.title(node),
                 "kind": kind,
                 "state": other.status.get("state"),
                 "running": alive.get(other.node_id) == caller.project_id,

@@ -9,8 +9,8 @@ from collections import namedtuple
 from ...base.errors import CtlError
 from ...base.layout import is_id
 from ...operations.schema import InvalidCall
-from .. import canvas, project_file
-from ..projects import CLI_STATUS, operator_node
+from ..canvas import model, project_file
+from ..registry.projects import CLI_STATUS, operator_node
 
 
 class ToolRefusal(CtlError):
@@ -76,7 +76,7 @@ def terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
     node_id = args["nodeId"]
     if is_id(node_id) and host.terminals.project_of(node_id) == caller.project_id:
         return node_id
-    node = canvas.find(project_file.load(host.projects.folder(caller.project_id)), node_id)
+    node = model.find(project_file.load(host.projects.folder(caller.project_id)), node_id)
     if node is None:
         raise ToolRefusal(f"Unknown node: {node_id}.", "canvas_list lists the nodes of this project.")
     if node.get("type") != "terminal":

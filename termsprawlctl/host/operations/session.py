@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ... import __version__
 from ...operations import guides
-from .. import adapters
+from ..launch import adapters
 from .nodes import ToolRefusal
 
 

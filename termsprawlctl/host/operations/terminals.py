@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...windows.external import open_window
-from .. import canvas, project_file
-from ..projects import CLI_STATUS
-from ..terminals import DEFAULT_READ_CHARS, MAX_READ_CHARS
+from ..canvas import model, project_file
+from ..registry.projects import CLI_STATUS
+from ..terminals.nodes import DEFAULT_READ_CHARS, MAX_READ_CHARS
 from .nodes import ToolRefusal, is_agent, new_node, others_terminal, terminal, typed_text
 
 
@@ -15,7 +15,7 @@ def terminal_open(host, caller, args) -> dict:
         environment = host.prepare_node(node.id, caller.project_id)
         host.terminals.open(node.id, caller.project_id, node.folder, environment)
         title = args.get("title") or "Terminal"
-        project_file.change(node.folder, lambda document: canvas.add_terminal(document, node.id, title, node.folder))
+        project_file.change(node.folder, lambda document: model.add_terminal(document, node.id, title, node.folder))
     return {"nodeId": node.id}
 
 
@@ -58,7 +58,7 @@ def terminal_close(host, caller, args) -> dict:
     node_id = others_terminal(host, caller, args, may_have_ended=True)
     # The file first: when it cannot be written, the terminal stays whole.
     folder = host.projects.folder(caller.project_id)
-    project_file.change(folder, lambda document: canvas.remove(document, node_id))
+    project_file.change(folder, lambda document: model.remove(document, node_id))
     # A project file may name a node of another project (a copied folder does).
     if host.terminals.project_of(node_id) == caller.project_id:
         host.terminals.kill(node_id)

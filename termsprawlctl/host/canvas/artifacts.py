@@ -1,0 +1,62 @@
+"""Which files may be shown on a canvas: text files inside the project."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+
+from ...base.errors import CtlError
+
+# How much of a file is looked at: where a text file of another encoding or a binary one
+# begins, it shows.
+HEAD_BYTES = 64 << 10
+_ABSOLUTE = 'Give the whole path, for example path="$(realpath docs/plan.md)".'
+
+
+def resolve(path: str, folder: str) -> str:
+    """The real path of a text file inside the folder.
+
+    Links are followed first, so one that leads out of the folder is refused, and what is
+    opened later is what was looked at here. Raises CtlError.
+    """
+    if not os.path.isabs(path):
+        raise CtlError(f"{path} is not an absolute path.", _ABSOLUTE)
+    try:
+        path.encode()  # a name that is not UTF-8 could not be read back from the project file
+        real = os.path.realpath(path)
+        real.encode()
+        inside = os.path.join(real, "").startswith(os.path.join(os.path.realpath(folder), ""))
+        if not inside:
+            raise CtlError(f"{path} is outside the project {folder}.", "Tell the user where the file is instead.")
+        _check_text(path, _head(real))
+    except UnicodeEncodeError:
+        raise CtlError("The file's name is not UTF-8.", "Rename it.") from None
+    except OSError as error:
+        raise CtlError(f"Cannot open {path}: {error.strerror}.") from None
+    return real
+
+
+def _head(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise OSError(0, "it is a directory", path)
+        if not stat.S_ISREG(mode):
+            raise OSError(0, "not a regular file", path)
+        return os.read(descriptor, HEAD_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _check_text(path: str, head: bytes) -> None:
+    try:
+        # A character may be cut in two at the end of what was read.
+        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD_BYTES)
+    except UnicodeDecodeError:
+        text = False
+    else:
+        text = b"\0" not in head
+    if not text:
+        raise CtlError(f"{path} is not a text file in UTF-8.", "Name its path in your reply instead.")

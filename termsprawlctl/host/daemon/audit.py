@@ -1,0 +1,192 @@
+"""What happened on a host, as JSON lines in numbered files of bounded size.
+
+    {"time": "2026-01-02T03:04:05.678Z", "event": "call", "project": "p-1", "caller": "cli-1",
+     "operation": "terminal_run", "node": "n-1", "ok": true, "ms": 153}
+
+Events: host-started, host-stopped; node-opened, node-closed; call (an operation, its
+outcome and duration); output (a terminal wrote so many bytes, at most once a second);
+exit (what ran in a terminal has ended); person (attached, typed or detached). Never
+what was typed, shown or asked for, and no token: ids that the host itself gave, numbers
+and names of operations only.
+
+The files are also how `host watch` follows: they lose nothing between two looks unless
+a reader falls behind by all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import threading
+import time
+
+from ...base import jsontext
+from ...base.files import private_directory, remove_quietly
+
+MAX_FILE_BYTES = 1 << 20
+KEPT_FILES = 4
+READ_BYTES = 64 << 10
+_NAME = re.compile(r"events-([0-9]{8,12})\.jsonl")
+
+
+class Audit:
+    """Writes events. Never fails: a host goes on when its log cannot be written (a full disk)."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._descriptor: int | None = None
+        self._number = 0
+        self._size = 0
+        self._is_cut = False  # the last line is only a part of one: the disk was full
+
+    def event(self, kind: str, **fields: object) -> None:
+        """Write one event; fields that are None are left out."""
+        now_s = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_s)) + f".{int(now_s * 1000) % 1000:03d}Z"
+        content = {"time": stamp, "event": kind, **{name: value for name, value in fields.items() if value is not None}}
+        line = json.dumps(content, separators=(",", ":")).encode() + b"\n"
+        with self._lock, contextlib.suppress(OSError):
+            if self._descriptor is None:
+                self._open(max(numbers(self._directory), default=1))
+            if self._size + len(line) > MAX_FILE_BYTES:
+                self._open(self._number + 1)
+            if self._is_cut:
+                line = b"\n" + line
+            written = os.write(self._descriptor, line)
+            self._size += written
+            self._is_cut = written < len(line)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
+
+    def _open(self, number: int) -> None:
+        private_directory(self._directory)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(_path(self._directory, number), flags, 0o600)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(0, "not a regular file", _path(self._directory, number))
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor, self._number = descriptor, number
+        self._size = os.fstat(descriptor).st_size
+        self._is_cut = self._size > 0 and os.pread(descriptor, 1, self._size - 1) != b"\n"
+        for old in numbers(self._directory):
+            if old <= number - KEPT_FILES:
+                remove_quietly(_path(self._directory, old))
+
+
+class Follower:
+    """Reads events that come from now on, across files."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._number = max(numbers(directory), default=0)
+        self._offset = 0
+        self._rest = b""
+        with contextlib.suppress(OSError):
+            self._offset = os.stat(_path(directory, self._number)).st_size
+
+    def read(self) -> list[dict]:
+        """The events since the last call; an event `missed` where files are gone unread."""
+        found: list[dict] = []
+        while True:
+            # Asked before reading: what is written to a file comes before its successor.
+            following = sorted(number for number in numbers(self._directory) if number > self._number)
+            found += self._read_file()
+            if not following:
+                return found
+            if self._number and following[0] != self._number + 1:
+                found.append({"event": "missed", "files": following[0] - self._number - 1})
+            self._number, self._offset, self._rest = following[0], 0, b""
+
+    def _read_file(self) -> list[dict]:
+        data = _read(_path(self._directory, self._number), self._offset)
+        self._offset += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return _events(lines)
+
+
+def past(directory: str) -> list[dict]:
+    """All events that are kept, oldest first."""
+    found: list[dict] = []
+    for number in sorted(numbers(directory)):
+        found += _events(_read(_path(directory, number), 0).split(b"\n"))
+    return found
+
+
+def numbers(directory: str) -> list[int]:
+    """The numbers of the files that are there; higher is newer."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return []
+    return [int(match[1]) for match in map(_NAME.fullmatch, names) if match]
+
+
+def describe(event: dict) -> str:
+    """One event as a line for people, the time in their own time zone."""
+    kind = event.get("event")
+    kind = kind if isinstance(kind, str) else "?"
+    text = {
+        "call": "{operation} {node} by {caller}: {outcome}, {ms} ms",
+        "output": "{node} wrote {bytes} bytes",
+        "exit": "{node} has ended",
+        "person": "{node}: a person {what}",
+        "node-opened": "{node} opened by {caller}",
+        "node-closed": "{node} closed by {caller}",
+        "host-started": "host started, pid {pid}",
+        "host-stopped": "host stopped",
+        "missed": "{files} files of events were gone before they could be read",
+    }.get(kind, kind)
+    values = {"operation": "an unknown operation", "outcome": "ok" if event.get("ok") else "refused", **event}
+    words = re.sub(r"\{(\w+)\}", lambda match: str(values.get(match[1], "")), text)
+    words = "".join(character if character.isprintable() else " " for character in words)
+    return f"{_local_time(event.get('time'))}  {re.sub(' +', ' ', words)}"
+
+
+def _local_time(stamp: object) -> str:
+    try:
+        parsed = time.strptime(str(stamp)[:19], "%Y-%m-%dT%H:%M:%S")
+    except ValueError:
+        return "-" * 19
+    import calendar
+
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(calendar.timegm(parsed)))
+
+
+def _read(path: str, offset: int) -> bytes:
+    """What a file holds from an offset on, at most twice of what one gets; b"" when it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return os.pread(descriptor, 2 * MAX_FILE_BYTES, offset) if is_file else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def _events(lines: list[bytes]) -> list[dict]:
+    found = []
+    for line in lines:
+        # A line that a full disk cut short is none.
+        with contextlib.suppress(ValueError):
+            event = jsontext.loads(line)
+            if isinstance(event, dict):
+                found.append(event)
+    return found
+
+
+def _path(directory: str, number: int) -> str:
+    return os.path.join(directory, f"events-{number:08d}.jsonl")

@@ -1,0 +1,129 @@
+"""Finds the transcript of the Claude Code that runs in a terminal, and of no other.
+
+Below its configuration folder (CLAUDE_CONFIG_DIR, else ~/.claude) Claude Code 2.1 keeps
+
+    projects/<folder's path, other characters than letters and digits as ->/<sessionId>.jsonl
+    sessions/<pid>.json     {"pid", "sessionId", "cwd", ...} of each one that runs
+
+Several agents work in one folder, and people use Claude Code there outside the canvas, so
+being the newest file proves nothing. A transcript counts as a node's when the record of a
+process on the node's own terminal names it, or, where there is no such record (an older
+version, or the agent has ended), when session_info's answer in it names the node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+
+from ...base import jsontext
+from ...base.errors import CtlError
+from ...base.files import read_small
+from ...base.layout import is_id
+from ...base.processes import run
+from . import context
+
+MAX_RECORD_BYTES = 64 << 10
+# The recent part of a transcript: far more than MAX_CHARS of what was said.
+TAIL_BYTES = 8 << 20
+# session_info is what an agent is told to call first.
+HEAD_BYTES = 4 << 20
+MAX_CANDIDATES = 20
+MAX_SLUG_CHARS = 200  # a longer path is cut there, and something is appended
+PS_TIMEOUT_S = 5.0
+
+
+def configuration(environment: dict[str, str]) -> str | None:
+    """The configuration folder of a Claude Code with this environment."""
+    chosen, home = environment.get("CLAUDE_CONFIG_DIR"), environment.get("HOME")
+    return chosen or (os.path.join(home, ".claude") if home else None)
+
+
+def processes_on(tty: str) -> list[int]:
+    """The ids of the processes that belong to a terminal; [] when that cannot be told."""
+    with contextlib.suppress(CtlError):
+        done = run(["ps", "-t", tty.removeprefix("/dev/"), "-o", "pid="], timeout_s=PS_TIMEOUT_S)
+        return [int(word) for word in done.stdout.split() if word.isdigit()]
+    return []
+
+
+def find(configuration_folder: str, node_id: str, pids: list[int], folder: str) -> str | None:
+    """The path of a node's transcript, or None. `pids` run on its terminal, `folder` is its project's."""
+    projects = os.path.join(configuration_folder, "projects")
+    for pid in pids:
+        path = _recorded(os.path.join(configuration_folder, "sessions", f"{pid}.json"), projects)
+        if path is not None:
+            return path
+    for path in _newest_first(projects, folder):
+        if context.named_node(_lines(path, 0, HEAD_BYTES)) == node_id:
+            return path
+    return None
+
+
+def recent_turns(path: str) -> list[context.Turn]:
+    """What was said lately in a transcript; [] when it cannot be read."""
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        return []
+    return context.turns(_lines(path, max(0, size - TAIL_BYTES), TAIL_BYTES))
+
+
+def slug(folder: str) -> str:
+    """The name of a folder's directory below projects/."""
+    return re.sub(r"[^A-Za-z0-9]", "-", folder)
+
+
+def _recorded(record: str, projects: str) -> str | None:
+    """The transcript that the record of a running process names."""
+    try:
+        content = jsontext.loads(read_small(record, MAX_RECORD_BYTES))
+    except (OSError, ValueError):
+        return None
+    session = content.get("sessionId") if isinstance(content, dict) else None
+    if not is_id(session):
+        return None
+    # The folder's name comes from where the program was started, which may have moved on.
+    with contextlib.suppress(OSError):
+        for name in os.listdir(projects):
+            path = os.path.join(projects, name, f"{session}.jsonl")
+            if os.path.isfile(path):
+                return path
+    return None
+
+
+def _newest_first(projects: str, folder: str) -> list[str]:
+    name = slug(folder)
+    paths = []
+    with contextlib.suppress(OSError):
+        directories = [name]
+        if len(name) > MAX_SLUG_CHARS:
+            directories = [one for one in os.listdir(projects) if one.startswith(name[:MAX_SLUG_CHARS])]
+        for one in directories:
+            directory = os.path.join(projects, one)
+            paths += [os.path.join(directory, file) for file in os.listdir(directory) if file.endswith(".jsonl")]
+    return sorted(paths, key=_changed_ns, reverse=True)[:MAX_CANDIDATES]
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _lines(path: str, offset: int, max_bytes: int) -> list[bytes]:
+    """The whole lines within a part of a file; [] when it is no readable regular file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return []
+    with contextlib.suppress(OSError), open(descriptor, "rb") as stream:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            stream.seek(offset)
+            lines = stream.read(max_bytes).split(b"\n")
+            # The first may have lost its beginning; the last may still be being written.
+            return lines[1 if offset else 0 :]
+    return []

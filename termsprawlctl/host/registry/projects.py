@@ -1,0 +1,91 @@
+"""Which folder a project id means, and the session of the person who works there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+
+from ...base import jsontext
+from ...base.errors import CtlError
+from ...base.files import Explained, private_directory, read_small, write_atomically
+from ...base.layout import DataPaths
+from .sessions import Session, SessionStore
+
+# What the app says of a node that was given instructions but no MCP connection.
+CLI_STATUS = {"state": "cli-fallback", "adapter": "shell-cli", "reason": "Use the CLI in TERMSPRAWL_CTL"}
+
+
+def project_id(folder: str) -> str:
+    """The id of a folder: the same for every path that leads to it."""
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()
+    return f"p-{digest[:12]}"
+
+
+def check_folder(folder: str) -> str:
+    """The real path of a project's folder. Raises CtlError when it is no directory."""
+    real = os.path.realpath(folder)
+    if not os.path.isdir(real):
+        raise CtlError(f"{folder} is not a directory.", "Name the project's folder with --project DIR.")
+    return real
+
+
+class ProjectStore:
+    """The folders that this host serves, one small file each below agent-tools/projects."""
+
+    def __init__(self, paths: DataPaths) -> None:
+        self._paths = paths
+
+    def register(self, folder: str) -> str:
+        """Serve a folder; returns its project id. Raises CtlError when it is no directory."""
+        real = check_folder(folder)
+        identity = project_id(real)
+        private_directory(self._paths.projects)
+        write_atomically(self._file(identity), json.dumps({"cwd": real}).encode())
+        return identity
+
+    def folder(self, identity: str) -> str:
+        """The folder of a project. Raises CtlError when it is unknown or gone."""
+        try:
+            content = jsontext.loads(read_small(self._file(identity)))
+            folder = content["cwd"] if isinstance(content, dict) else None
+        except (FileNotFoundError, ValueError, KeyError):
+            folder = None
+        except OSError as error:  # no descriptor left, for example: that does not make it unknown
+            raise CtlError(f"Cannot read {self._file(identity)}: {error.strerror}.") from None
+        if not isinstance(folder, str):
+            raise CtlError(f"Unknown project {identity}.", "Start it again with termsprawlctl host start.")
+        if not os.path.isdir(folder):
+            raise CtlError(f"The project folder {folder} is gone.")
+        return folder
+
+    def all(self) -> dict[str, str]:
+        """Project id to folder, for those whose folder exists."""
+        found = {}
+        try:
+            names = sorted(os.listdir(self._paths.projects))
+        except OSError:
+            return found
+        for name in names:
+            identity = name[: -len(".json")]
+            if name.endswith(".json"):
+                try:
+                    found[identity] = self.folder(identity)
+                except CtlError:
+                    continue
+        return found
+
+    def _file(self, identity: str) -> str:
+        return os.path.join(self._paths.projects, f"{identity}.json")
+
+
+def operator_session(paths: DataPaths, folder: str) -> Session:
+    """Register a folder and give its person a session: a node without a terminal, `cli-…`."""
+    with Explained(f"cannot use the data directory {paths.root}"):
+        identity = ProjectStore(paths).register(folder)
+        return SessionStore(paths).provision(operator_node(identity), identity, CLI_STATUS)
+
+
+def operator_node(identity: str) -> str:
+    """The node id of the person of a project."""
+    return "cli-" + identity[len("p-") :]

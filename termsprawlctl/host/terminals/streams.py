@@ -1,0 +1,276 @@
+"""The output of every terminal as a numbered stream of bytes.
+
+tmux pipes what a pane's program writes into a private fifo (`pipe-pane`), one thread
+reads all fifos. Each stream keeps its last bytes only; a place in it is a cursor,
+`<stream>.<offset>`, so that a reader can ask for what came after. A stream begins
+when the host attaches to the terminal: a cursor from an earlier host names a stream
+that is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import selectors
+import shlex
+import threading
+import time
+
+from ...base.errors import CtlError
+from ...base.files import private_directory, remove_quietly
+from ...base.layout import tmux_session
+from ...base.tmux import Tmux, TmuxError, exact_pane
+
+# Kept per terminal, twice as much at most. A build's log of some 10,000 lines fits.
+KEPT_BYTES = 512 << 10
+# As much as the pipe holds. tmux keeps in its own memory what we do not fetch in time, and
+# beside a busy thread of Python the reading one gets its turn some 200 times a second.
+READ_BYTES = 512 << 10
+# Some milliseconds for each terminal; a tmux server that hangs must not make a stop hang.
+DETACH_S = 2.0
+_SET_PIPE_SIZE = 1031  # Linux's F_SETPIPE_SZ, which the fcntl module names since Python 3.10
+_SUFFIX = ".out"
+_CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,18})")
+
+
+class Stream:
+    """One terminal's output. Safe to use from several threads.
+
+    `end`: how many bytes there have been. `ended`: nothing more will come.
+    """
+
+    def __init__(self, node_id: str) -> None:
+        self.node_id = node_id
+        self.key = os.urandom(4).hex()
+        self.end = 0
+        self.ended = False
+        self._last_s = time.monotonic()
+        self._kept = bytearray()
+        self._listeners: list = []
+        self._changed = threading.Condition()
+
+    def quiet_s(self) -> float:
+        """Seconds since the last byte came, or since the host attached."""
+        return time.monotonic() - self._last_s
+
+    def cursor(self, offset: int | None = None) -> str:
+        """The name of a place, by default of the end as it is now."""
+        return f"{self.key}.{self.end if offset is None else offset}"
+
+    def offset(self, cursor: str) -> int | None:
+        """The place that a cursor names; None when it is not of this stream."""
+        match = _CURSOR.fullmatch(cursor)
+        if match is None or match[1] != self.key or int(match[2]) > self.end:
+            return None
+        return int(match[2])
+
+    def read(self, offset: int) -> tuple[int, bytes]:
+        """(offset of the first byte, bytes to the end); the first is later when older ones are gone."""
+        with self._changed:
+            start = max(offset, self.end - len(self._kept))
+            with memoryview(self._kept) as kept:
+                return start, bytes(kept[len(kept) - (self.end - start) :])
+
+    def wait_beyond(self, offset: int, timeout_s: float) -> bool:
+        """Wait until there is more than `offset` bytes, or the stream has ended; False when there is not."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.end > offset or self.ended, timeout_s) and self.end > offset
+
+    @contextlib.contextmanager
+    def listening(self, listener):
+        """Have `listener(bytes)` called with everything that comes, in the reading thread, for a while."""
+        self.listen(listener)
+        try:
+            yield
+        finally:
+            self.ignore(listener)
+
+    def listen(self, listener) -> None:
+        with self._changed:
+            self._listeners.append(listener)
+
+    def ignore(self, listener) -> None:
+        with self._changed:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+    def append(self, data: bytes) -> None:
+        """For the reading thread: these bytes came."""
+        with self._changed:
+            self._kept += data
+            if len(self._kept) > 2 * KEPT_BYTES:
+                del self._kept[:-KEPT_BYTES]
+            self.end += len(data)
+            self._last_s = time.monotonic()
+            for listener in tuple(self._listeners):
+                listener(data)
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        """For the reading thread: nothing more will come."""
+        with self._changed:
+            self.ended = True
+            self._changed.notify_all()
+
+
+class Streams:
+    """The streams of one tmux server's terminals; `directory` is for their fifos.
+
+    `on_output(node_id, size)` and `on_end(node_id)` are called in the reading thread and
+    must not block.
+    """
+
+    def __init__(self, directory: str, tmux: Tmux, on_output=None, on_end=None) -> None:
+        self._directory = directory
+        self._tmux = tmux
+        self._on_output = on_output or (lambda _node_id, _size: None)
+        self._on_end = on_end or (lambda _node_id: None)
+        self._lock = threading.Lock()
+        self._streams: dict[str, Stream] = {}
+        self._selector: selectors.BaseSelector | None = None
+        self._arrivals: list[tuple[int, Stream]] = []
+        self._wake = -1
+
+    def get(self, node_id: str) -> Stream:
+        """The stream of a terminal, attached if it was not. Raises CtlError when the terminal has ended."""
+        with self._lock:
+            known = self._streams.get(node_id)
+            if known is not None and not known.ended:
+                return known
+            stream = Stream(node_id)
+            self._attach(stream)
+            self._streams[node_id] = stream
+            return stream
+
+    def tidy(self) -> None:
+        """Before anything is attached: remove the fifos of a host that was killed."""
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self._directory):
+                if name.endswith(_SUFFIX):
+                    remove_quietly(os.path.join(self._directory, name))
+
+    def detach_all(self) -> None:
+        """End tmux's pipes; the streams end with them.
+
+        Only a courtesy, for which no stop waits: a pipe that nobody reads ends with the next output.
+        """
+        end_s = time.monotonic() + DETACH_S
+        if not self._lock.acquire(timeout=DETACH_S):
+            return
+        try:
+            for node_id in self._streams:
+                left_s = end_s - time.monotonic()
+                with contextlib.suppress(TmuxError):
+                    self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(node_id)), timeout_s=max(0.1, left_s))
+        except CtlError:
+            return  # tmux does not answer, or cannot be run
+        finally:
+            self._lock.release()
+
+    def _attach(self, stream: Stream) -> None:
+        fifo = self._fifo(stream.node_id)
+        descriptor = -1
+        try:
+            private_directory(self._directory)
+            remove_quietly(fifo)
+            os.mkfifo(fifo, 0o600)
+            descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with contextlib.suppress(OSError):  # not Linux, or too many pipes of this user are large already
+                fcntl.fcntl(descriptor, _SET_PIPE_SIZE, READ_BYTES)
+            # tmux expands formats and times in the command.
+            command = writer(fifo).replace("#", "##").replace("%", "%%")
+            self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(stream.node_id)), command)
+            self._read_in_background(descriptor, stream)
+        except TmuxError:
+            self._undo(descriptor, fifo)
+            raise CtlError(
+                f"The terminal {stream.node_id} has ended: its tmux session is gone.",
+                "Open a new one with terminal_open; terminal_close removes this one.",
+            ) from None
+        except CtlError:
+            self._undo(descriptor, fifo)
+            raise
+        except (OSError, RuntimeError) as error:
+            self._undo(descriptor, fifo)
+            why = error.strerror if isinstance(error, OSError) else error
+            raise CtlError(f"The terminal's output cannot be followed: {why}.") from None
+
+    @staticmethod
+    def _undo(descriptor: int, fifo: str) -> None:
+        if descriptor >= 0:
+            os.close(descriptor)
+        remove_quietly(fifo)
+
+    def _read_in_background(self, descriptor: int, stream: Stream) -> None:
+        if self._selector is None:
+            self._start_reading()
+        self._arrivals.append((descriptor, stream))
+        with contextlib.suppress(BlockingIOError):  # a full pipe wakes it as well
+            os.write(self._wake, b"x")
+
+    def _start_reading(self) -> None:
+        """Start the thread that reads. Raises OSError, RuntimeError where no thread is to be had; as before then."""
+        woken, wake = os.pipe()
+        selector = None
+        try:
+            for end in (woken, wake):
+                os.set_blocking(end, False)
+            selector = selectors.DefaultSelector()
+            selector.register(woken, selectors.EVENT_READ, None)
+            threading.Thread(target=self._read_all, args=(selector,), name="streams", daemon=True).start()
+        except (OSError, RuntimeError):
+            if selector is not None:
+                selector.close()
+            os.close(woken)
+            os.close(wake)
+            raise
+        self._selector, self._wake = selector, wake
+
+    def _read_all(self, selector: selectors.BaseSelector) -> None:
+        while True:
+            for key, _ in selector.select():
+                if key.data is None:
+                    os.read(key.fd, READ_BYTES)
+                    while self._arrivals:
+                        descriptor, stream = self._arrivals.pop(0)
+                        selector.register(descriptor, selectors.EVENT_READ, stream)
+                elif not self._read_one(key.fd, key.data):
+                    self._end(selector, key.fd, key.data)
+
+    def _read_one(self, descriptor: int, stream: Stream) -> bool:
+        """Take what came; False when nothing more will."""
+        try:
+            data = os.read(descriptor, READ_BYTES)
+            if data:
+                stream.append(data)
+                self._on_output(stream.node_id, len(data))
+        except BlockingIOError:
+            return True
+        except Exception:  # noqa: BLE001 - out of memory, for example: this stream ends, not all the others
+            return False
+        return bool(data)
+
+    def _end(self, selector: selectors.BaseSelector, descriptor: int, stream: Stream) -> None:
+        selector.unregister(descriptor)
+        os.close(descriptor)
+        stream.finish()
+        with self._lock:
+            if self._streams.get(stream.node_id) is stream:
+                del self._streams[stream.node_id]
+                remove_quietly(self._fifo(stream.node_id))
+        self._on_end(stream.node_id)
+
+    def _fifo(self, node_id: str) -> str:
+        return os.path.join(self._directory, node_id + _SUFFIX)
+
+
+def writer(fifo: str) -> str:
+    """The shell command that copies its input into a fifo, and ends when nobody reads there any more.
+
+    Opening a fifo for writing only waits for a reader: for ever, if the host was killed
+    meanwhile. One that is open for both never waits, and is a reader for the second opening.
+    """
+    path = shlex.quote(fifo)
+    return f"[ -p {path} ] && exec 3<>{path} 1>{path} 3<&- && exec cat"
