@@ -19,15 +19,15 @@ fuzz: build
 
 # Whether it holds: 100,000 calls, 200 agent runs, 200 terminals, with what they leave in memory. Some minutes.
 soak: build
-	$(BIN)/python tests/soak.py dist/termsprawlctl
+	PYTHONPATH=tests $(BIN)/python soak/soak.py dist/termsprawlctl
 
 # The suites with every Python and every tmux that can be had here, one after the other.
 compat: build
 	sh tests/counterparts/install.sh
-	$(BIN)/python tests/compat.py $(COMPAT)
+	PYTHONPATH=tests $(BIN)/python tools/compat.py $(COMPAT)
 
 bench: build
-	$(BIN)/python tests/bench.py dist/termsprawlctl
+	PYTHONPATH=tests $(BIN)/python bench/bench.py dist/termsprawlctl
 
 # dist/termsprawlctl and dist/SHA256SUMS of the last commit, built twice and tested.
 release: $(BIN)/shiv

@@ -50,27 +50,20 @@ MAIN = f"from {PACKAGE}.__main__ import main\nmain()\n"
 PRECOMPILED = (
     "__main__.py",
     f"{PACKAGE}/*.py",
-    f"{PACKAGE}/commands/__init__.py",
-    f"{PACKAGE}/commands/doctor.py",
-    f"{PACKAGE}/commands/call.py",
-    f"{PACKAGE}/commands/mcp*.py",
+    f"{PACKAGE}/base/*.py",
+    f"{PACKAGE}/cli/*.py",
+    f"{PACKAGE}/cli/commands/__init__.py",
+    f"{PACKAGE}/cli/commands/doctor.py",
+    f"{PACKAGE}/cli/commands/call.py",
+    f"{PACKAGE}/cli/commands/mcp*.py",
+    f"{PACKAGE}/cli/commands/agent.py",
     f"{PACKAGE}/agents/*.py",
-    f"{PACKAGE}/commands/agent.py",
+    f"{PACKAGE}/agents/*/*.py",
+    f"{PACKAGE}/app/*.py",
     f"{PACKAGE}/mcp/*.py",
-    f"{PACKAGE}/session/__init__.py",
-    f"{PACKAGE}/session/arguments.py",
-    f"{PACKAGE}/session/bridge.py",
-    f"{PACKAGE}/session/discovery.py",
-    f"{PACKAGE}/session/extension_table.py",
-    f"{PACKAGE}/session/guides.py",
-    f"{PACKAGE}/session/loopback_http.py",
-    f"{PACKAGE}/session/operations.py",
-    f"{PACKAGE}/session/peer.py",
-    f"{PACKAGE}/session/report.py",
-    f"{PACKAGE}/session/table.py",
-    f"{PACKAGE}/session/transport.py",
+    f"{PACKAGE}/operations/*.py",
 )
-NOT_PRECOMPILED = (f"{PACKAGE}/layout.py", f"{PACKAGE}/processes.py", f"{PACKAGE}/tmux.py")
+NOT_PRECOMPILED = (f"{PACKAGE}/base/layout.py", f"{PACKAGE}/base/processes.py", f"{PACKAGE}/base/tmux.py")
 # Run with a fixed hash seed in a fresh interpreter: the order of constants in a compiled
 # module depends on both. Unchecked: the archive's entries all carry the same time anyway.
 COMPILER = """

@@ -16,11 +16,11 @@ from collections import namedtuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from termsprawlctl import __version__
+from termsprawlctl import __version__  # noqa: E402 - only now can it be found
 from termsprawlctl.agents.model.settings import PREFIX  # noqa: E402
 from termsprawlctl.app.discovery import ENVIRONMENT_VARIABLE  # noqa: E402
 from termsprawlctl.base.layout import DATA_VARIABLE  # noqa: E402
-from termsprawlctl.cli import parser  # noqa: E402 - only now can it be found
+from termsprawlctl.cli import parser  # noqa: E402
 from termsprawlctl.cli.commands.tools import signature  # noqa: E402
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS, mcp_tool  # noqa: E402
 

@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 from support.faults import fill, need_nobody, small_disk, until
 from support.host_faults import FaultyHost
-from termsprawlctl.host.terminals.nodes.streams import Streams
 
 from termsprawlctl.app import transport
 from termsprawlctl.base.errors import CtlError
@@ -34,7 +33,8 @@ from termsprawlctl.host.http.server import (
     Server,
     connections_within,
 )
-from termsprawlctl.host.terminals.nodes import panes
+from termsprawlctl.host.terminals import panes
+from termsprawlctl.host.terminals.streams import Streams
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 

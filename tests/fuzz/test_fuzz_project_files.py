@@ -16,8 +16,9 @@ from support.quick_folder import quick_folder
 
 from termsprawlctl.base import jsontext
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host.canvas.model import model, project_file
-from termsprawlctl.view import model, svg, text
+from termsprawlctl.host.canvas import model, project_file
+from termsprawlctl.view import svg, text
+from termsprawlctl.view.model import as_json, picture
 
 IDS = ["n-1", "n-2", "g-1", "", "\ud800", "__proto__"]
 ids = st.sampled_from(IDS)
@@ -159,10 +160,10 @@ def test_a_frame_leaves_every_usable_node_where_it_is(document):
 @given(whole_documents, st.lists(st.tuples(ids, ids), max_size=3), st.integers(4, 60), st.integers(3, 30))
 @example({"nodes": [{"id": "n-1", "position": {"x": 10**400, "y": -(10**400)}}]}, [], 20, 10)
 def test_any_nodes_are_drawn(document, links, columns, rows):
-    drawn = model.picture(document["nodes"], {"n-1": "\x1b[2Jvim"}, links, known=True)
+    drawn = picture(document["nodes"], {"n-1": "\x1b[2Jvim"}, links, known=True)
     lines = [*text.draw(drawn, columns, rows), *text.legend(drawn, columns)]
     assert "\x1b" not in "".join(lines)
-    json.dumps(model.as_json(drawn), allow_nan=False)
+    json.dumps(as_json(drawn), allow_nan=False)
     xml.dom.minidom.parseString(svg.draw(drawn).encode("utf-8"))
 
 
@@ -173,7 +174,7 @@ def test_five_thousand_nodes_in_one_long_chain_are_changed_like_few(file):
     data = json.dumps({"version": 1, "rev": 1, "nodes": chain}).encode()
     for kind in ("group", "remove"):
         check_change(file, data, kind, ["n-1"], 1, 2)
-    drawn = model.picture(chain, {}, [], known=False)
+    drawn = picture(chain, {}, [], known=False)
     assert len(drawn.boxes) == 5_000
     assert text.draw(drawn, 80, 24)
 

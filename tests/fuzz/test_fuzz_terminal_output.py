@@ -11,17 +11,17 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from support import corpus, hostile
-from termsprawlctl.host.terminals.nodes.foreground import Program, runs_script, shell_of
-from termsprawlctl.host.terminals.nodes.grid import MAX_CELL_CHARS
-from termsprawlctl.host.terminals.nodes.keys import tmux_keys
-from termsprawlctl.host.terminals.nodes.patterns import MAX_PATTERN_CHARS, Pattern
-from termsprawlctl.host.terminals.nodes.recording import Recording
-from termsprawlctl.host.terminals.nodes.shells import begin_mark
-from termsprawlctl.host.terminals.nodes.streams import Stream
-from termsprawlctl.host.terminals.nodes.transcript import Transcript, whole_bytes
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.messaging import claude_files, context
+from termsprawlctl.host.terminals.foreground import Program, runs_script, shell_of
+from termsprawlctl.host.terminals.grid import MAX_CELL_CHARS
+from termsprawlctl.host.terminals.keys import tmux_keys
+from termsprawlctl.host.terminals.patterns import MAX_PATTERN_CHARS, Pattern
+from termsprawlctl.host.terminals.recording import Recording
+from termsprawlctl.host.terminals.shells import begin_mark
+from termsprawlctl.host.terminals.streams import Stream
+from termsprawlctl.host.terminals.transcript import Transcript, whole_bytes
 
 COLUMNS, ROWS = 20, 5
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")

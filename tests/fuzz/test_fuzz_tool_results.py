@@ -58,7 +58,7 @@ images = st.builds(lambda image: {"image": image}, hostile.mostly(pictures, host
 values = st.sampled_from([session_infos, canvas_lists, images, hostile.json_values]).flatmap(lambda strategy: strategy)
 good = st.builds(lambda value, more: {**more, "ok": True, "value": value}, values, st.just({}) | hostile.json_objects)
 bad = st.builds(lambda error: {"ok": False, "error": error}, hostile.any_text)
-results = hostile.mostly(good, bad | st.just({"ok": True}))
+tool_results = hostile.mostly(good, bad | st.just({"ok": True}))
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def shown(monkeypatch) -> list[str]:
     return found
 
 
-@given(results)
+@given(tool_results)
 def test_the_bridge_makes_an_mcp_result_of_any_result(app, result):
     app(result)
     provider, context = bridge.Bridge("/nowhere"), Context()
@@ -104,7 +104,7 @@ def test_the_bridge_makes_an_mcp_result_of_any_result(app, result):
     assert set(listed) <= {*schema.OPERATIONS, *schema.EXTENSIONS}
 
 
-@given(results, hostile.json_objects, hostile.json_objects, st.floats(0, 1e6))
+@given(tool_results, hostile.json_objects, hostile.json_objects, st.floats(0, 1e6))
 def test_doctor_explains_any_result(result, session, endpoint, took_ms):
     found = connection.check_answer(result, took_ms, session, endpoint)
     assert found
@@ -118,7 +118,7 @@ forms = st.sampled_from([(None, False), (None, True), ("-", False)])
 
 
 @example({"ok": True, "value": [{"id": []}, {"id": {}}]}, (None, False))
-@given(results, forms)
+@given(tool_results, forms)
 def test_the_map_draws_any_canvas(app, shown, tmp_path, monkeypatch, result, form):
     app(result)
     monkeypatch.chdir(tmp_path)
@@ -133,7 +133,7 @@ def test_the_map_draws_any_canvas(app, shown, tmp_path, monkeypatch, result, for
         assert as_json or not OBEYED.search(shown[-1])
 
 
-@given(results)
+@given(tool_results)
 def test_completion_offers_only_ids_of_any_canvas(app, result):
     app(result)
     offered = Values({"TERMSPRAWL_SESSION_FILE": "/nowhere"})
@@ -147,7 +147,7 @@ paths = st.lists(
 )
 
 
-@given(results, paths.map(".".join) | hostile.any_text, st.sampled_from(["picture", None]))
+@given(tool_results, paths.map(".".join) | hostile.any_text, st.sampled_from(["picture", None]))
 def test_call_prints_a_field_of_any_result_and_saves_its_picture(shown, tmp_path, result, field, save):
     path = tmp_path / "picture"
     path.unlink(missing_ok=True)
@@ -175,7 +175,7 @@ def test_a_field_that_is_no_number_of_an_item_is_told(shown, field):
 
 @example({"ok": True})
 @example({"ok": True, "value": {"nodeId": None}})
-@given(results)
+@given(tool_results)
 def test_launch_takes_any_result(app, shown, tmp_path, monkeypatch, result):
     app(result)
     monkeypatch.setattr("termsprawlctl.host.daemon.control.start", lambda *_: "/nowhere")

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host.canvas.model import model
+from termsprawlctl.host.canvas import model
 
 
 def node(node_id: str, x=0, y=0, width=300, height=200, **more) -> dict:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host.canvas.model import model, project_file
+from termsprawlctl.host.canvas import model, project_file
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host.canvas.model import artifacts
+from termsprawlctl.host.canvas import artifacts
 
 
 def project_file(host) -> Path:

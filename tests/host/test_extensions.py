@@ -10,10 +10,10 @@ from support import chosen
 from support.node_server import PtyProgram
 from support.running_host import RunningHost
 from support.terminal_host import start_host, wait_until
-from termsprawlctl.host.terminals.nodes.keys import tmux_keys
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.operations import extensions
+from termsprawlctl.host.terminals.keys import tmux_keys
 from termsprawlctl.operations.schema import EXTENSIONS, InvalidCall, mcp_tool, validate
 
 

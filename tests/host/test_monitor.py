@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 from support.terminal_host import wait_until
-from termsprawlctl.host.terminals.nodes.nodes import Terminals
-from termsprawlctl.host.terminals.nodes.panes import Panes
 
 from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.host.daemon import monitor
+from termsprawlctl.host.terminals.nodes import Terminals
+from termsprawlctl.host.terminals.panes import Panes
 
 
 class Host(SimpleNamespace):

@@ -10,14 +10,14 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from termsprawlctl.host.terminals.nodes.nodes import PROJECT_OPTION, Terminals
 
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.base.tmux import Tmux
-from termsprawlctl.host.canvas.model import project_file
+from termsprawlctl.host.canvas import project_file
 from termsprawlctl.host.daemon.recovery import recover
 from termsprawlctl.host.registry.projects import CLI_STATUS, ProjectStore, operator_session
 from termsprawlctl.host.registry.sessions import SessionStore
+from termsprawlctl.host.terminals.nodes import PROJECT_OPTION, Terminals
 
 CODEX = {"state": "connected", "adapter": "codex-mcp"}
 

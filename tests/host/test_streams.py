@@ -8,9 +8,9 @@ import shutil
 import subprocess
 
 import pytest
-from termsprawlctl.host.terminals.nodes.streams import Streams, writer
 
 from termsprawlctl.base.tmux import Tmux
+from termsprawlctl.host.terminals.streams import Streams, writer
 
 
 @pytest.fixture(params=["dash", "bash"])

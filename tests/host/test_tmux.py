@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from termsprawlctl.host.terminals.nodes.nodes import Terminals
-from termsprawlctl.host.terminals.nodes.panes import Panes
 
 from termsprawlctl.base import tmux
 from termsprawlctl.base.errors import CtlError
+from termsprawlctl.host.terminals.nodes import Terminals
+from termsprawlctl.host.terminals.panes import Panes
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from termsprawlctl.host.terminals.nodes.recording import Recording
-from termsprawlctl.host.terminals.nodes.shells import begin_mark
-from termsprawlctl.host.terminals.nodes.transcript import Transcript, whole_bytes
+
+from termsprawlctl.host.terminals.recording import Recording
+from termsprawlctl.host.terminals.shells import begin_mark
+from termsprawlctl.host.terminals.transcript import Transcript, whole_bytes
 
 
 def read(data: bytes | str, columns: int = 20, rows: int = 6, **options) -> str:

@@ -9,9 +9,6 @@ import io
 import json
 
 import pytest
-from termsprawlctl.host.terminals.nodes.recording import Recording
-from termsprawlctl.host.terminals.nodes.shells import begin_mark
-from termsprawlctl.host.terminals.nodes.transcript import Transcript, whole_bytes
 
 from termsprawlctl.agents.clis import opencode_models
 from termsprawlctl.agents.clis.opencode import OpenCode, OpenCodeReader
@@ -19,6 +16,9 @@ from termsprawlctl.agents.model import wording
 from termsprawlctl.agents.runs import verdict
 from termsprawlctl.host.http import heads
 from termsprawlctl.host.messaging import context
+from termsprawlctl.host.terminals.recording import Recording
+from termsprawlctl.host.terminals.shells import begin_mark
+from termsprawlctl.host.terminals.transcript import Transcript, whole_bytes
 from termsprawlctl.install import jsonc
 from termsprawlctl.install.dialects import JsonText, TomlText
 

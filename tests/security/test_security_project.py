@@ -14,7 +14,7 @@ from support.running_host import RunningHost
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
-from termsprawlctl.host.canvas.model import project_file
+from termsprawlctl.host.canvas import project_file
 from termsprawlctl.host.messaging import links
 from termsprawlctl.host.registry.projects import ProjectStore
 from termsprawlctl.host.registry.sessions import SessionStore

@@ -1,6 +1,6 @@
 """`make compat`: the suites once with every Python and once with every tmux that can be had here, and a table.
 
-    tests/compat.py [--python KIND] [--tmux VERSION] [--warnings] [PYTEST ARGUMENTS]
+    tools/compat.py [--python KIND] [--tmux VERSION] [--warnings] [PYTEST ARGUMENTS]
 
 KIND is one of support/pythons.py (3.9, pypy3, 3-musl, ...). --warnings runs each Python in its development mode
 with every warning an error. Without pytest's arguments all suites run: with a Python those that start the built
@@ -19,7 +19,7 @@ from pathlib import Path
 from support import pythons, tmuxes
 
 ROOT = Path(__file__).resolve().parent.parent
-TMUX_SUITES = ["tests/host", "tests/tui", "tests/test_external.py", "tests/test_recipes.py"]
+TMUX_SUITES = ["tests/host", "tests/share", "tests/windows/test_external.py", "tests/project/test_recipes.py"]
 DEVELOPMENT = "-X dev -W error"
 
 

@@ -14,7 +14,7 @@ from support.mcp_app import StandInApp
 from support.scripted_agent import Box
 from support.tui_tmux import UserTmux
 
-RECIPES = Path(__file__).resolve().parent.parent / "docs" / "recipes.md"
+RECIPES = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 SECTIONS = re.split(r"^## ", RECIPES.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 START = 'eval "$(termsprawlctl host start)"'

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 CAPS = re.findall(r"^\| .* \| ([0-9,]+)(?: \w+)? \| `(termsprawlctl[\w.]+)` \|$", TEXT, re.MULTILINE)
 TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT)

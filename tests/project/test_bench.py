@@ -8,17 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import bench
 import pytest
 from support.figures import Row, compared, table
 
-ROOT = Path(__file__).resolve().parent.parent
+import bench
+
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def report(ctl):
-    command = [sys.executable, ROOT / "tests" / "bench.py", ctl, "--short", "--json"]
+    command = [sys.executable, ROOT / "bench" / "bench.py", ctl, "--short", "--json"]
     done = subprocess.run(command, capture_output=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)

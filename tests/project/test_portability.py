@@ -30,7 +30,7 @@ from support.session_files import SessionFiles
 from termsprawlctl.agents.runs import processtree
 from termsprawlctl.app import peer
 from termsprawlctl.base import processes, tmux
-from termsprawlctl.host.terminals.nodes import foreground
+from termsprawlctl.host.terminals import foreground
 from termsprawlctl.mcp import stdio
 from termsprawlctl.windows import displays
 

@@ -1,4 +1,4 @@
-"""Measure the built file: `python tests/bench.py dist/termsprawlctl [--json | --markdown] [--short]`, or `make bench`.
+"""Measure the built file: `python bench/bench.py dist/termsprawlctl [--json | --markdown] [--short]`, or `make bench`.
 
 Everything is measured side by side: one run of each program after the other, many rounds, medians. Only the ratios
 mean something on another machine. `--markdown` prints the table of figures in README.md.

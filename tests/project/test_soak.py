@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-import soak
 from support.footprint import COUNTS, POINTS, Sample, growth, sample, verdict
 from support.pump import Pump
 
+import soak
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="this system has no smaps_rollup")
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FLAT = Sample(done=0.0, rss=20_000, pss=12_000, anonymous=11_000, descriptors=9, threads=4, children=0, files=0)
 
 
@@ -27,7 +28,7 @@ def run_of(change, samples: int = 20) -> list[Sample]:
 @pytest.fixture(scope="module")
 def report(ctl):
     """(exit status, report) of the short form."""
-    command = [sys.executable, ROOT / "tests" / "soak.py", ctl, "--short", "--json"]
+    command = [sys.executable, ROOT / "soak" / "soak.py", ctl, "--short", "--json"]
     done = subprocess.run(command, capture_output=True, check=False, timeout=280)
     assert done.stdout, done.stderr.decode()
     return done.returncode, json.loads(done.stdout)

@@ -16,7 +16,7 @@ import pytest
 
 from termsprawlctl.base import files
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def mode_of(path) -> int:

@@ -13,7 +13,7 @@ import pytest
 from termsprawlctl.cli import parser
 from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 

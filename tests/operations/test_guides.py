@@ -10,7 +10,7 @@ import pytest
 
 from termsprawlctl.app import transport
 from termsprawlctl.cli import fields
-from termsprawlctl.host.terminals.nodes import nodes
+from termsprawlctl.host.terminals import nodes
 from termsprawlctl.operations import guides, schema
 
 MAX_COLUMNS = 170  # a table row; prose stays below 130

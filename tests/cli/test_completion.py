@@ -56,8 +56,8 @@ def test_every_command_is_offered_with_its_line_of_help():
 @pytest.mark.parametrize("name", list(parser.COMMANDS))
 def test_every_option_of_every_command_is_offered(name):
     options = offered(name, "-")
-    parser = parser.command_parser(name)
-    for action in parser.actions():
+    command = parser.command_parser(name)
+    for action in command.actions():
         if action.option_strings and action.help != "==SUPPRESS==":
             assert max(action.option_strings, key=len) in options
     assert options.count("--session") == 1

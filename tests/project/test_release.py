@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.command import run
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PARTS = ["build.py", "termsprawlctl", "tools", "pyproject.toml", "CHANGELOG.md", ".gitignore"]
 AUTHOR = ["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]
 # What stands in for the black-box tests, which take minutes: it sees the file that is released, as they do.
@@ -156,7 +156,7 @@ def test_a_file_of_other_bytes_is_not_tested_as_the_release(tmp_path):
     other.write_bytes(b"other")
     environment = {**os.environ, "CTL_FILE": str(other), "CTL_SHA256": hashlib.sha256(b"this").hexdigest()}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-m", "blackbox", "tests/test_single_file.py"],
+        [sys.executable, "-m", "pytest", "-q", "-x", "-m", "blackbox", "tests/project/test_single_file.py"],
         cwd=ROOT,
         env=environment,
         capture_output=True,

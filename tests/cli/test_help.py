@@ -89,8 +89,8 @@ def test_a_newcomer_finds_everything_from_the_first_help_on(ctl, hermetic_env, n
 def examples() -> list[str]:
     """Every command line of ours in the examples of the helps."""
     found = []
-    for parser in [parser.command_parser(name) for name in parser.COMMANDS] + list(LEVELS.values()):
-        for line in (parser.epilog or "").splitlines():
+    for command in [parser.command_parser(name) for name in parser.COMMANDS] + list(LEVELS.values()):
+        for line in (command.epilog or "").splitlines():
             match = re.match(r"  .*?\b(termsprawlctl .*)", line)
             if match and not line.startswith("  termsprawlctl completion fish"):
                 found.append(re.split(r"  +|\)| \| | 2?> ?|<", match.group(1))[0])
@@ -100,8 +100,8 @@ def examples() -> list[str]:
 @pytest.mark.parametrize("line", examples())
 def test_every_example_is_a_command_line_that_is_understood(line):
     words, _ = parser.take_session(shlex.split(line)[1:])
-    parser = parser.command_parser(words[0])
-    parse = parser.parse_args if parser.has_commands else parser.parse_intermixed_args
+    command = parser.command_parser(words[0])
+    parse = command.parse_args if command.has_commands else command.parse_intermixed_args
     parse(words[1:])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.console_blocks import console_commands, run_commands, shell_environment, stop_host
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -21,7 +21,7 @@ from support.pythons import installed, new_enough, too_old
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import SessionFiles
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GOOD = {"ok": True, "value": {"text": "é"}}
 SYSTEM_PATH = "/usr/bin:/bin"
 # For everything that is not about the network: prints a guide, needs no session.

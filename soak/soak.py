@@ -1,4 +1,4 @@
-"""Does the built file hold? `python tests/soak.py dist/termsprawlctl [--short] [--json]`, or `make soak`.
+"""Does the built file hold? `python soak/soak.py dist/termsprawlctl [--short] [--json]`, or `make soak`.
 
 Three parts: `calls`, one MCP server through 100,000 calls while the app is started anew; `runs`, one agent server
 through 200 runs; `host`, an embedded host through hundreds of terminals. Each answer is checked; memory,
