@@ -37,7 +37,7 @@ docs: $(BIN)/shiv
 	$(BIN)/python docs/generate.py
 
 lint: $(BIN)/shiv
-	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 format: $(BIN)/shiv
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

@@ -26,7 +26,7 @@ def main():
     # Until the command line can catch Ctrl-C it ends the process as any program: imports
     # that are interrupted print tracebacks. Where the starter ignores SIGINT it stays
     # ignored, unless that was the file's own first lines.
-    import _signal
+    import _signal  # type: ignore[import-not-found]
 
     listens = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler or "sigint" in sys._xoptions
     if listens:

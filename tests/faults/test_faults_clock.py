@@ -10,15 +10,15 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "termsprawlctl"
 # All that may look at it: each compares it with a time that came from outside, or writes it down.
 USERS = {
-    "agents/outputs.py": "which of the kept files is the oldest",
-    "host/audit.py": "when something happened, for people",
-    "host/commands.py": "scripts of commands that were killed long ago",
-    "host/lock.py": "the age of another program's file",
-    "host/panes.py": "when a person typed, as tmux noted it",
-    "host/sessions.py": "whether a directory changed within the grain of its file system's times",
-    "host/tasks.py": "when a task was made, which outlives this process",
-    "session/launchers.py": "launchers that were left long ago",
-    "tui/tmux_view.py": "when a person typed, as tmux noted it",
+    "agents/server/outputs.py": "which of the kept files is the oldest",
+    "host/daemon/audit.py": "when something happened, for people",
+    "host/terminals/commands.py": "scripts of commands that were killed long ago",
+    "host/daemon/lock.py": "the age of another program's file",
+    "host/terminals/panes.py": "when a person typed, as tmux noted it",
+    "host/registry/sessions.py": "whether a directory changed within the grain of its file system's times",
+    "host/messaging/tasks.py": "when a task was made, which outlives this process",
+    "windows/launchers.py": "launchers that were left long ago",
+    "share/tmux_view.py": "when a person typed, as tmux noted it",
 }
 CLOCKS = {("time", "time"), ("time", "time_ns"), ("time", "localtime"), ("datetime", "now"), ("datetime", "utcnow")}
 

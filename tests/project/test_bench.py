@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,13 +15,14 @@ from support.figures import Row, compared, table
 import bench
 
 ROOT = Path(__file__).resolve().parents[2]
+WITH_SUPPORT = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}  # as `make` runs it
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def report(ctl):
     command = [sys.executable, ROOT / "bench" / "bench.py", ctl, "--short", "--json"]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=280)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=280, env=WITH_SUPPORT)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
 

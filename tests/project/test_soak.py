@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import soak
 pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="this system has no smaps_rollup")
 
 ROOT = Path(__file__).resolve().parents[2]
+WITH_SUPPORT = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}  # as `make` runs it
 FLAT = Sample(done=0.0, rss=20_000, pss=12_000, anonymous=11_000, descriptors=9, threads=4, children=0, files=0)
 
 
@@ -29,7 +31,7 @@ def run_of(change, samples: int = 20) -> list[Sample]:
 def report(ctl):
     """(exit status, report) of the short form."""
     command = [sys.executable, ROOT / "soak" / "soak.py", ctl, "--short", "--json"]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=280)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=280, env=WITH_SUPPORT)
     assert done.stdout, done.stderr.decode()
     return done.returncode, json.loads(done.stdout)
 

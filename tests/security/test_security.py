@@ -17,47 +17,47 @@ TREES = {
 # What a rule is about: (module, what it does) -> why it may. A reason that nothing needs any more fails.
 ALLOWED = {
     "evaluates": {
-        "session/loopback_http.py exec_module": "loads http.client of the standard library without TLS",
-        "agents/supervise.py import marshal": "its order comes over a socket pair from the process that started it",
-        "agents/supervise.py marshal.loads": "the same",
+        "app/loopback_http.py exec_module": "loads http.client of the standard library without TLS",
+        "agents/runs/supervise.py import marshal": "its order comes over a socket pair from the process that started it",
+        "agents/runs/supervise.py marshal.loads": "the same",
     },
     "starts": {
-        "processes.py subprocess.Popen": "the place for it",
-        "agents/child.py subprocess.Popen": "the supervisor of an agent, this same program",
-        "agents/supervise.py os.fork": "starts the agent's CLI, whose end it has to see",
-        "agents/supervise.py os.execv": "the same",
-        "agents/repository.py subprocess.Popen": "git, with a cap on what it says",
-        "agents/processtree.py subprocess.run": "/bin/ps, for a supervisor that imports nothing else",
-        "host/patterns.py subprocess.Popen": "a matcher that can be killed, this same Python",
-        "session/node_terminal.py os.execve": "attach becomes tmux",
-        "tui/control.py subprocess.Popen": "tmux in control mode, which speaks over pipes",
+        "base/processes.py subprocess.Popen": "the place for it",
+        "agents/runs/child.py subprocess.Popen": "the supervisor of an agent, this same program",
+        "agents/runs/supervise.py os.fork": "starts the agent's CLI, whose end it has to see",
+        "agents/runs/supervise.py os.execv": "the same",
+        "agents/runs/repository.py subprocess.Popen": "git, with a cap on what it says",
+        "agents/runs/processtree.py subprocess.run": "/bin/ps, for a supervisor that imports nothing else",
+        "host/terminals/patterns.py subprocess.Popen": "a matcher that can be killed, this same Python",
+        "windows/node_terminal.py os.execve": "attach becomes tmux",
+        "share/control.py subprocess.Popen": "tmux in control mode, which speaks over pipes",
         "__main__.py os.execv": "starts over isolated, as the file's own first lines do",
     },
     "writes": {
-        "files.py os.open": "the place for it: O_EXCL under a random name",
-        "files.py open": "a device or fifo that the user named for output",
-        "agents/capture.py os.open": "O_EXCL in a private directory, removed from it at once",
-        "agents/outputs.py os.open": "O_EXCL under a random name; pieces, so not write_atomically",
-        "session/launchers.py os.open": "O_EXCL under a random name; a program, so 0700",
-        "tui/place.py os.open": "O_EXCL in a directory just made, or O_NOFOLLOW on its own file to ask for its lock",
-        "host/audit.py os.open": "a log that grows, in a private directory",
-        "host/control.py os.open": "a log that grows, in the data directory",
-        "host/lock.py os.open": "a lock file must stay the same file",
-        "host/handover.py os.open": "the terminal's device of a pane",
-        "console.py os.open": "/dev/null",
+        "base/files.py os.open": "the place for it: O_EXCL under a random name",
+        "base/files.py open": "a device or fifo that the user named for output",
+        "agents/runs/capture.py os.open": "O_EXCL in a private directory, removed from it at once",
+        "agents/server/outputs.py os.open": "O_EXCL under a random name; pieces, so not write_atomically",
+        "windows/launchers.py os.open": "O_EXCL under a random name; a program, so 0700",
+        "share/directory.py os.open": "O_EXCL in a directory just made, or O_NOFOLLOW on its own file to ask for its lock",
+        "host/daemon/audit.py os.open": "a log that grows, in a private directory",
+        "host/daemon/control.py os.open": "a log that grows, in the data directory",
+        "host/daemon/lock.py os.open": "a lock file must stay the same file",
+        "host/terminals/handover.py os.open": "the terminal's device of a pane",
+        "base/console.py os.open": "/dev/null",
         "mcp/stdio.py os.open": "/dev/null, and a pipe that is open already",
     },
     "connects": {
-        "session/transport.py": "127.0.0.1 by number, see its HOST",
-        "session/peer.py": "the kernel's own table of sockets",
-        "session/displays.py": "the X11 or Wayland display that the user's variables name",
-        "tui/client.py": "a unix socket, checked by endpoint.py",
-        "tui/place.py": "a unix socket, made or checked here",
-        "tui/share.py": "the unix socket of place.py",
-        "host/server.py": "listens on 127.0.0.1 by number",
-        "agents/child.py": "a pair of sockets, to its own child",
-        "explain/connection.py": "127.0.0.1, see transport.HOST",
-        "deadline.py": "reads from the sockets of others",
+        "app/transport.py": "127.0.0.1 by number, see its HOST",
+        "app/peer.py": "the kernel's own table of sockets",
+        "windows/displays.py": "the X11 or Wayland display that the user's variables name",
+        "share/client.py": "a unix socket, checked by endpoint.py",
+        "share/directory.py": "a unix socket, made or checked here",
+        "share/server.py": "the unix socket of place.py",
+        "host/http/server.py": "listens on 127.0.0.1 by number",
+        "agents/runs/child.py": "a pair of sockets, to its own child",
+        "doctor/connection.py": "127.0.0.1, see transport.HOST",
+        "base/deadline.py": "reads from the sockets of others",
     },
 }
 
@@ -126,7 +126,7 @@ def test_nothing_evaluates_text_as_code_or_as_objects():
             ):
                 found.add(f"{module} {name if name.startswith(('marshal', 'pickle')) else last}")
         found |= {f"{module} import {name}" for name in imported(tree) & DANGEROUS_MODULES}
-    check("evaluates", {entry for entry in found if entry != "session/loopback_http.py __import__"})
+    check("evaluates", {entry for entry in found if entry != "app/loopback_http.py __import__"})
 
 
 def test_nothing_goes_through_a_shell():
@@ -176,7 +176,11 @@ def test_a_new_file_is_made_under_a_name_that_nobody_can_take_first():
         for name, node in calls(tree):
             assert name.rpartition(".")[2] not in ("mktemp", "tmpnam", "tempnam"), module
             flags = ast.dump(node)
-            if name == "os.open" and "O_CREAT" in flags and module not in ("host/control.py", "host/lock.py"):
+            if (
+                name == "os.open"
+                and "O_CREAT" in flags
+                and module not in ("host/daemon/control.py", "host/daemon/lock.py")
+            ):
                 assert "O_EXCL" in flags, f"{module}:{node.lineno}"
             if name == "os.open":
                 assert "O_TRUNC" not in flags, f"{module}:{node.lineno}"
@@ -184,7 +188,7 @@ def test_a_new_file_is_made_under_a_name_that_nobody_can_take_first():
 
 def test_sockets_are_used_for_this_machine_only():
     users = {module for module, tree in TREES.items() if imported(tree) & {"socket", "socketserver"}}
-    helpers = {"session/bridge.py": "shuts a socket of transport.py"}
+    helpers = {"app/bridge.py": "shuts a socket of transport.py"}
     check("connects", users - set(helpers))
     for module, tree in TREES.items():
         network = {
@@ -216,10 +220,10 @@ def test_tokens_are_compared_in_constant_time_and_made_by_the_system():
             if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Eq, ast.NotEq)) for op in node.ops):
                 names = {dotted(part).rpartition(".")[2] for part in (node.left, *node.comparators)}
                 assert not names & {"token", "_token"}, f"{module}:{node.lineno}"
-    for module in ("host/sessions.py", "tui/place.py"):
+    for module in ("host/registry/sessions.py", "share/directory.py"):
         sizes = [node.args[0].value for name, node in calls(TREES[module]) if name == "secrets.token_hex"]
         assert sizes == [32], module
-    for module in ("host/sessions.py", "tui/share.py"):
+    for module in ("host/registry/sessions.py", "share/server.py"):
         assert "hmac.compare_digest" in {name for name, _ in calls(TREES[module])}, module
 
 
@@ -227,7 +231,7 @@ def test_a_message_never_quotes_a_token():
     for module, tree in TREES.items():
         for node in nodes(tree):
             if isinstance(node, ast.FormattedValue) and dotted(node.value).rpartition(".")[2] in ("token", "_token"):
-                assert module == "session/transport.py", f"{module}:{node.lineno}"  # the Authorization header
+                assert module == "app/transport.py", f"{module}:{node.lineno}"  # the Authorization header
         for name, node in calls(tree):
             if name in ("console.err", "console.out", "log", "log.log", "print", "say", "note"):
                 assert not re.search(r"id='token'|attr='_?token'", ast.dump(node)), f"{module}:{node.lineno}"
