@@ -18,7 +18,7 @@ TREES = {
 ALLOWED = {
     "evaluates": {
         "app/loopback_http.py exec_module": "loads http.client of the standard library without TLS",
-        "agents/runs/supervise.py import marshal": "its order comes over a socket pair from the process that started it",
+        "agents/runs/supervise.py import marshal": "its order comes over a socket pair from its parent",
         "agents/runs/supervise.py marshal.loads": "the same",
     },
     "starts": {
@@ -39,7 +39,7 @@ ALLOWED = {
         "agents/runs/capture.py os.open": "O_EXCL in a private directory, removed from it at once",
         "agents/server/outputs.py os.open": "O_EXCL under a random name; pieces, so not write_atomically",
         "windows/launchers.py os.open": "O_EXCL under a random name; a program, so 0700",
-        "share/directory.py os.open": "O_EXCL in a directory just made, or O_NOFOLLOW on its own file to ask for its lock",
+        "share/directory.py os.open": "O_EXCL in a new directory, or O_NOFOLLOW to ask for the lock of its own file",
         "host/daemon/audit.py os.open": "a log that grows, in a private directory",
         "host/daemon/control.py os.open": "a log that grows, in the data directory",
         "host/daemon/lock.py os.open": "a lock file must stay the same file",
