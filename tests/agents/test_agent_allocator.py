@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 COUNT = """
 import ctypes, sys, threading
 sys.path.insert(0, sys.argv[1])
-from termsprawlctl.agents import allocator
+from termsprawlctl.agents.server import allocator
 if sys.argv[2] == "shared":
     allocator.share()
 together = threading.Barrier(41)

@@ -277,7 +277,7 @@ def test_a_link_with_the_name_of_a_leftover_is_not_followed(tmp_path):
 def test_signals_that_end_a_process_wait_for_the_end_of_a_write(tmp_path):
     program = (
         "import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
-        "from termsprawlctl import files\n"
+        "from termsprawlctl.base import files\n"
         "files.write_atomically(sys.argv[2], b'new', before_replace=lambda: os.kill(os.getpid(), signal.SIGTERM))\n"
     )
     path = tmp_path / "f"

@@ -313,11 +313,11 @@ def test_killed_while_it_keeps_an_answer_it_leaves_no_half_one_that_looks_whole(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     program = (
         "import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
-        "from termsprawlctl.agents import outputs\n"
+        "from termsprawlctl.agents.server import outputs\n"
         "def pieces():\n    yield 'half'\n    os.kill(os.getpid(), signal.SIGKILL)\n"
         "outputs.save(pieces())\n"
     )
-    root = Path(outputs.__file__).parent.parent.parent
+    root = Path(outputs.__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", program, str(root)], check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
     left = os.listdir(outputs.directory())

@@ -230,7 +230,7 @@ def test_a_stopped_writer_is_waited_for_and_then_named(tmp_path, file, monkeypat
 WRITERS = """\
 import sys
 sys.path.insert(0, sys.argv[1])
-from termsprawlctl.host import canvas, project_file
+from termsprawlctl.host.canvas import model as canvas, project_file
 for number in range(40):
     name = f"n-{sys.argv[3]}-{number}"
     project_file.change(sys.argv[2], lambda document: model.add_sticky(document, name, ""))
@@ -254,7 +254,7 @@ def test_three_processes_that_write_at_once_lose_nothing(tmp_path, file):
 KILLER = """\
 import json, os, random, signal, sys, time
 sys.path.insert(0, sys.argv[1])
-from termsprawlctl.host import project_file
+from termsprawlctl.host.canvas import project_file
 
 folder = sys.argv[2]
 path = project_file.path_of(folder)

@@ -81,7 +81,7 @@ def test_words_behind_a_double_dash_are_handed_on_with_every_python(ctl, env, tm
 WORDS = """
 import hashlib, json, sys
 sys.path.insert(0, sys.argv[1])
-from termsprawlctl import cli
+from termsprawlctl.cli import parser as cli
 from termsprawlctl.base.errors import CtlError
 told = {}
 
