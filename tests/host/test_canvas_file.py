@@ -230,7 +230,7 @@ def test_a_stopped_writer_is_waited_for_and_then_named(tmp_path, file, monkeypat
 WRITERS = """\
 import sys
 sys.path.insert(0, sys.argv[1])
-from termsprawlctl.host.canvas import model as canvas, project_file
+from termsprawlctl.host.canvas import model, project_file
 for number in range(40):
     name = f"n-{sys.argv[3]}-{number}"
     project_file.change(sys.argv[2], lambda document: model.add_sticky(document, name, ""))
