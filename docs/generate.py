@@ -22,7 +22,7 @@ from termsprawlctl.app.discovery import ENVIRONMENT_VARIABLE  # noqa: E402
 from termsprawlctl.base.layout import DATA_VARIABLE  # noqa: E402
 from termsprawlctl.cli import parser  # noqa: E402
 from termsprawlctl.cli.commands.tools import signature  # noqa: E402
-from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS, mcp_tool  # noqa: E402
+from termsprawlctl.operations.table import OPERATIONS, Operation  # noqa: E402
 
 # name: all words, as they are typed; usage: the line; about: what it does; arguments: pairs of
 # a form and a text; epilog: the examples and remarks below the help.
@@ -125,16 +125,15 @@ def remarks(epilog: str) -> list[tuple[str, str]]:
     return [piece for piece in pieces if piece[0]]
 
 
-def hints(operation) -> str:
+def hints(operation: Operation) -> str:
     """The hints of an operation in words."""
-    given = mcp_tool(operation)["annotations"]
-    names = {
-        "readOnlyHint": "read-only",
-        "destructiveHint": "destructive",
-        "idempotentHint": "idempotent",
-        "openWorldHint": "open world",
+    given = {
+        "read-only": operation.read_only,
+        "destructive": operation.destructive,
+        "idempotent": operation.idempotent,
+        "open world": operation.open_world,
     }
-    return ", ".join(word for key, word in names.items() if given[key]) or "none"
+    return ", ".join(word for word, is_given in given.items() if is_given) or "none"
 
 
 def argument_text(argument) -> str:
@@ -172,13 +171,13 @@ def markdown() -> str:
         for kind, text in remarks(command.epilog):
             lines += [*(["```sh", text, "```"] if kind == "code" else [_literal(text)]), ""]
     lines += ["## Operations", "", "What `call` and the MCP server of `mcp` offer. The app checks every argument.", ""]
-    lines += _operations(OPERATIONS)
+    lines += _operations(extension=False)
     lines += [
         "## Operations of the embedded host",
         "",
         "Offered where the running host's `session_info` names them; the app does not know them.",
         "",
-        *_operations(EXTENSIONS),
+        *_operations(extension=True),
     ]
     for title, rows in (("Environment", ENVIRONMENT), ("Files", FILES), ("Exit status", STATUSES)):
         lines += [f"## {title}", "", "| | |", "|---|---|"]
@@ -187,9 +186,11 @@ def markdown() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _operations(table: dict) -> list[str]:
+def _operations(*, extension: bool) -> list[str]:
     lines = []
-    for operation in table.values():
+    for operation in OPERATIONS.values():
+        if operation.extension != extension:
+            continue
         lines += [f"### {operation.name}", "", f"`{signature(operation)}`", "", _literal(operation.description), ""]
         if operation.arguments:
             lines += ["| argument | meaning |", "|---|---|"]
@@ -247,9 +248,9 @@ def manual() -> str:
             body = [_roff(line) for line in text.split("\n")]
             lines += [".PP", ".nf", ".RS 4", *body, ".RE", ".fi"] if kind == "code" else [".PP", *body]
     lines += [".SH OPERATIONS"]
-    for operation in (*OPERATIONS.values(), *EXTENSIONS.values()):
+    for operation in OPERATIONS.values():
         lines += [f".SS {_roff(operation.name)}"]
-        if operation.name in EXTENSIONS:
+        if operation.extension:
             lines += ["(Only where the embedded host offers it.)"]
         lines += [_roff(operation.description)]
         for argument in operation.arguments:

@@ -13,6 +13,7 @@ from functools import partial
 from ..base import jsontext
 from ..mcp.provider import Context, Provider, ProviderFault
 from ..operations import guides, schema
+from ..operations.table import OPERATIONS
 
 # How long a question for the host's extensions may hold up tools/list: codex starts
 # working after a second, without the tools of a server that has not listed them by then.
@@ -40,6 +41,8 @@ class Bridge(Provider):
     max_line_bytes = 262_144
     any_tool_name = True  # the app may know operations that this table does not
     original_frame_errors = True
+    list_ttl_ms = CHANGING_LIST_TTL_MS
+    list_scope = "private"
 
     def __init__(self, session_path: str, wait_s: float = 0.0) -> None:
         self._session_path = session_path
@@ -47,9 +50,6 @@ class Bridge(Provider):
         self._overview: str | None = None
         self._offered: frozenset | None = None  # names of operations; None while nobody has told
         self._told_at_s = 0.0
-        if schema.EXTENSIONS:
-            self.list_ttl_ms = CHANGING_LIST_TTL_MS
-            self.list_scope = "private"
 
     def instructions(self) -> str:
         if self._overview is None:
@@ -74,17 +74,16 @@ class Bridge(Provider):
     def tools_block(self) -> bool:
         # Whoever caches the list asks again after this time, and then wants to hear the news.
         is_old = (time.monotonic() - self._told_at_s) * 1000 >= CHANGING_LIST_TTL_MS
-        return bool(schema.EXTENSIONS) and (self._offered is None or is_old)
+        return self._offered is None or is_old
 
     def tools(self) -> list[dict]:
         if self.tools_block():
             self._learn(self._ask("session_info", {}, Context(), deadline_s=LIST_DEADLINE_S))
         offered = self._offered or ()
-        extensions = [operation for name, operation in schema.EXTENSIONS.items() if name in offered]
-        return [schema.mcp_tool(operation) for operation in (*schema.OPERATIONS.values(), *extensions)]
+        return [schema.mcp_tool(one) for one in OPERATIONS.values() if not one.extension or one.name in offered]
 
     def find_tool(self, name: str) -> dict | None:
-        operation = schema.OPERATIONS.get(name) or schema.EXTENSIONS.get(name)
+        operation = OPERATIONS.get(name)
         return None if operation is None else schema.mcp_tool(operation)
 
     def call(self, name: str, arguments: dict, context: Context) -> dict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..operations.schema import EXTENSIONS, OPERATIONS
+from ..operations.table import OPERATIONS
 from .suggest import suggestion
 
 _ARGUMENT = re.compile(r"Unknown argument: (\w+)")
@@ -12,15 +12,15 @@ _ARGUMENT = re.compile(r"Unknown argument: (\w+)")
 
 def hint(operation: str | None, error: str) -> str:
     """One line for the person who called, or "" where there is nothing to add."""
-    table = {**OPERATIONS, **EXTENSIONS}
-    if error == "Unknown operation" and operation not in OPERATIONS:
-        if operation in EXTENSIONS:
+    known = OPERATIONS.get(operation) if operation else None
+    if error == "Unknown operation" and (known is None or known.extension):
+        if known is not None:
             return f"{operation} is an operation of the embedded host, which this app does not have."
-        near = suggestion(operation, table) if operation else "Name one."
+        near = suggestion(operation, OPERATIONS) if operation else "Name one."
         return f"{near} `termsprawlctl tools` lists the operations.".strip()
     match = _ARGUMENT.match(error)
-    if match is None or operation not in table:
+    if match is None or known is None:
         return ""
-    names = [argument.name for argument in table[operation].arguments]
+    names = [argument.name for argument in known.arguments]
     takes = f"{operation} takes {', '.join(names)}." if names else f"{operation} takes no arguments."
     return f"{suggestion(match.group(1), names)} {takes}".strip()

@@ -1,12 +1,12 @@
-"""THE table of operations as everything else uses it: lookup, schemas, validation.
-
-One table feeds the CLI's help, MCP's tools/list and the embedded host's validation.
-"""
+"""JSON Schemas of the table's operations, and validation by it."""
 
 from __future__ import annotations
 
-from .extension_table import EXTENSION_ROWS
-from .table import ROWS, Argument, Operation
+from .table import OPERATIONS, Argument, Operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_STRING_CHARS = 64_000
 MAX_NUMBER = 1_000_000
@@ -18,26 +18,17 @@ class InvalidCall(ValueError):
     """A request that the table does not allow; the text is the contract's, for example `Invalid x`."""
 
 
-# name -> Operation, in the order in which they are listed everywhere.
-OPERATIONS = {operation.name: operation for operation in ROWS}
-# Operations that only the embedded host may offer; listed to an MCP client only when
-# the running host's session_info names them.
-EXTENSIONS: dict[str, Operation] = {operation.name: operation for operation in EXTENSION_ROWS}
-
-
-def input_schema(operation: Operation) -> dict:
+def input_schema(operation: Operation) -> dict[str, Any]:
     """The JSON Schema of an operation's arguments: an object, closed, one type each."""
-    properties: dict[str, dict] = {}
-    for argument in operation.arguments:
-        properties[argument.name] = _property(argument)
-    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    properties = {argument.name: _property(argument) for argument in operation.arguments}
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     required = [argument.name for argument in operation.arguments if argument.required]
     if required:
         schema["required"] = required
     return schema
 
 
-def mcp_tool(operation: Operation) -> dict:
+def mcp_tool(operation: Operation) -> dict[str, Any]:
     """The operation as an entry of MCP's tools/list, all four hints explicit."""
     return {
         "name": operation.name,
@@ -54,13 +45,12 @@ def mcp_tool(operation: Operation) -> dict:
     }
 
 
-def validate(name: object, args: object, known=None) -> Operation:
+def validate(name: object, args: object) -> Operation:
     """The operation of a request, once its arguments are checked against the table.
 
-    `known` maps names to the operations that are offered, the whole table when it is
-    None. Raises InvalidCall with the contract's text.
+    Raises InvalidCall with the contract's text.
     """
-    operation = (OPERATIONS if known is None else known).get(name) if isinstance(name, str) else None
+    operation = OPERATIONS.get(name) if isinstance(name, str) else None
     if operation is None:
         raise InvalidCall("Unknown operation")
     if not isinstance(args, dict):
@@ -78,7 +68,7 @@ def validate(name: object, args: object, known=None) -> Operation:
     return operation
 
 
-def _property(argument: Argument) -> dict:
+def _property(argument: Argument) -> dict[str, Any]:
     if argument.kind in ("number", "boolean"):
         return {"type": argument.kind, "description": argument.description}
     if argument.kind == "strings":
@@ -90,7 +80,7 @@ def _property(argument: Argument) -> dict:
             "maxItems": MAX_ITEMS,
             "description": argument.description,
         }
-    schema = {"type": "string", "description": argument.description}
+    schema: dict[str, Any] = {"type": "string", "description": argument.description}
     if argument.choices:
         schema["enum"] = list(argument.choices)
     return schema
@@ -98,8 +88,9 @@ def _property(argument: Argument) -> dict:
 
 def _valid(argument: Argument, value: object) -> bool:
     if argument.kind == "number":
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return is_number and abs(value) <= MAX_NUMBER  # false for NaN and infinity, too
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        return abs(value) <= MAX_NUMBER  # false for NaN and infinity, too
     if argument.kind == "boolean":
         return isinstance(value, bool)
     if argument.kind == "strings":

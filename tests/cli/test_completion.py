@@ -19,7 +19,7 @@ from termsprawlctl.cli.completion.candidates import Tree, candidates
 from termsprawlctl.cli.completion.scripts import SCRIPTS
 from termsprawlctl.cli.completion.values import Values
 from termsprawlctl.operations import guides
-from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
+from termsprawlctl.operations.table import OPERATIONS
 
 NODES = [
     {"id": "n-terminal", "type": "terminal", "data": {"title": "build"}},
@@ -81,11 +81,11 @@ def test_an_option_that_was_given_is_not_offered_again_unless_it_may_be_repeated
 
 
 def test_operations_and_their_arguments_are_offered():
-    assert offered("call", "") == [*OPERATIONS, *EXTENSIONS]
-    assert offered("tools", "terminal_r") == [name for name in (*OPERATIONS, *EXTENSIONS) if "terminal_r" in name]
+    assert offered("call", "") == list(OPERATIONS)
+    assert offered("tools", "terminal_r") == [name for name in OPERATIONS if "terminal_r" in name]
     assert offered("call", "terminal_read", "") == ["nodeId=", "maxChars:="]
     assert offered("call", "terminal_read", "maxChars:=5", "") == ["nodeId="]
-    assert offered("call", "guide_read", "topic=") == [f"topic={name}" for name in guides.NAMES]
+    assert offered("call", "guide_read", "topic=") == [f"topic={name}" for name in guides.TOPICS]
     assert offered("call", "agent_launch", "agent=co") == ["agent=codex"]
     assert offered("call", "no_such_operation", "") == []
     assert offered("call", "terminal_read", '{"nodeId":', "") == []
@@ -93,12 +93,11 @@ def test_operations_and_their_arguments_are_offered():
     assert offered("call", "x", "--f") == ["--field"]
 
 
-@pytest.mark.parametrize("name", [*OPERATIONS, *EXTENSIONS])
+@pytest.mark.parametrize("name", list(OPERATIONS))
 def test_every_argument_of_every_operation_is_offered_in_a_form_that_call_takes(name):
-    table = {**OPERATIONS, **EXTENSIONS}
     words = offered("call", name, "")
-    assert [word.rstrip(":=") for word in words] == [argument.name for argument in table[name].arguments]
-    for word, argument in zip(words, table[name].arguments):
+    assert [word.rstrip(":=") for word in words] == [argument.name for argument in OPERATIONS[name].arguments]
+    for word, argument in zip(words, OPERATIONS[name].arguments):
         assert word.endswith(":=") == (argument.kind != "string")
 
 

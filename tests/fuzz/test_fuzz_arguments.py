@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import corpus, hostile
 
 from termsprawlctl.cli import parser
-from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
+from termsprawlctl.operations.table import OPERATIONS
 
 TOKEN = "0123456789abcdef" * 4
 STATUSES = (0, 1, 2, 130)
@@ -108,7 +108,7 @@ def words_of(name: str) -> list[str]:
 
 
 KNOWN = {name: words_of(name) for name in parser.COMMANDS}
-TABLE = sorted({**OPERATIONS, **EXTENSIONS})
+TABLE = sorted(OPERATIONS)
 # Bytes of any kind, as Python has them in argv: without NUL, and those that are no UTF-8 escaped.
 hostile_words = (hostile.encoded(hostile.any_text) | hostile.binary).map(
     lambda data: os.fsdecode(data.replace(b"\0", b""))

@@ -17,7 +17,7 @@ from support import corpus, hostile
 from support.running_host import RunningHost
 
 from termsprawlctl.host.http import heads
-from termsprawlctl.operations.schema import EXTENSIONS, OPERATIONS
+from termsprawlctl.operations.table import OPERATIONS
 
 STATUSES = {200, 400, 401, 403, 404, 414, 431, 505}
 TOKEN, PLACE = b"@TOKEN@", b"@LENGTH@"  # in the corpus: the host's token, the length of what follows the head
@@ -238,7 +238,7 @@ def test_any_body_is_answered(fuzzed, body):
     assert answer[0] in (200, 400)
 
 
-TABLE = {**OPERATIONS, **EXTENSIONS}
+TABLE = OPERATIONS
 # A body holds 128 KiB: long enough for a string that is one character too long.
 STRINGS = [
     "",

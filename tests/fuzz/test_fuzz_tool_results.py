@@ -23,7 +23,7 @@ from termsprawlctl.cli.commands import launch
 from termsprawlctl.cli.completion.values import Values
 from termsprawlctl.doctor import checks, connection
 from termsprawlctl.mcp.provider import Context, ProviderFault
-from termsprawlctl.operations import schema
+from termsprawlctl.operations.table import OPERATIONS
 from termsprawlctl.view.shell import View
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # by a terminal
@@ -31,7 +31,7 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  
 # --- what an app may answer ---------------------------------------------------------------
 
 ids = hostile.values_beside("n-1", "n-2", "", "a b", None)
-names = hostile.values_beside(*schema.OPERATIONS, *schema.EXTENSIONS)
+names = hostile.values_beside(*OPERATIONS)
 session_infos = hostile.objects_with(
     nodeId=ids,
     projectId=ids,
@@ -100,8 +100,10 @@ def test_the_bridge_makes_an_mcp_result_of_any_result(app, result):
         with pytest.raises(ProviderFault):
             provider.greet(context)
     listed = [tool["name"] for tool in provider.tools()]
-    assert listed[: len(schema.OPERATIONS)] == list(schema.OPERATIONS)
-    assert set(listed) <= {*schema.OPERATIONS, *schema.EXTENSIONS}
+    assert [name for name in listed if not OPERATIONS[name].extension] == [
+        one.name for one in OPERATIONS.values() if not one.extension
+    ]
+    assert set(listed) <= set(OPERATIONS)
 
 
 @given(tool_results, hostile.json_objects, hostile.json_objects, st.floats(0, 1e6))

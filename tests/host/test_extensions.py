@@ -14,7 +14,8 @@ from support.terminal_host import start_host, wait_until
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.operations import extensions
 from termsprawlctl.host.terminals.keys import tmux_keys
-from termsprawlctl.operations.schema import EXTENSIONS, InvalidCall, mcp_tool, validate
+from termsprawlctl.operations.schema import InvalidCall, mcp_tool, validate
+from termsprawlctl.operations.table import OPERATIONS
 
 
 def environment() -> dict[str, str]:
@@ -357,15 +358,16 @@ def test_an_agent_may_watch_its_own_terminal_but_not_type_into_it(bash):
 
 def test_the_host_offers_its_extensions_and_the_table_describes_them(bash_host):
     offered = bash_host.value("session_info")["operations"]
-    assert set(EXTENSIONS) == {"terminal_run", "terminal_wait", "terminal_since", "terminal_send"} <= set(offered)
+    extensions = {one.name for one in OPERATIONS.values() if one.extension}
+    assert extensions == {"terminal_run", "terminal_wait", "terminal_since", "terminal_send"} <= set(offered)
     shown = bash_host.run("tools", "terminal_wait").stdout.decode()
     assert "exit       boolean, optional." in shown
-    wait = mcp_tool(EXTENSIONS["terminal_wait"])
+    wait = mcp_tool(OPERATIONS["terminal_wait"])
     assert wait["inputSchema"]["properties"]["exit"]["type"] == "boolean"
     assert wait["inputSchema"]["required"] == ["nodeId"]
     for value in (1, "true", None, []):
         with pytest.raises(InvalidCall, match="Invalid exit"):
-            validate("terminal_wait", {"nodeId": "n", "exit": value}, EXTENSIONS)
+            validate("terminal_wait", {"nodeId": "n", "exit": value})
 
 
 def test_many_terminals_run_commands_at_the_same_time(bash_host):

@@ -8,7 +8,7 @@ from support.mcp_app import StandInApp
 from termsprawlctl.app import bridge as bridge_module
 from termsprawlctl.app.bridge import Bridge
 from termsprawlctl.mcp.provider import Context, ProviderFault
-from termsprawlctl.operations import schema
+from termsprawlctl.operations.table import OPERATIONS, Operation
 
 
 @pytest.fixture
@@ -20,9 +20,12 @@ def app(tmp_path):
 @pytest.fixture
 def extensions(monkeypatch):
     """Two extensions that no release has."""
-    known = schema.OPERATIONS["session_info"]
-    added = {name: known._replace(name=name) for name in ("one_more", "another")}
-    monkeypatch.setattr(schema, "EXTENSIONS", added)
+    common = {name: one for name, one in OPERATIONS.items() if not one.extension}
+    added = {
+        name: Operation(name, name, "No release has it.", guide="overview", extension=True)
+        for name in ("one_more", "another")
+    }
+    monkeypatch.setattr(bridge_module, "OPERATIONS", {**common, **added})
     return list(added)
 
 
@@ -31,7 +34,7 @@ def offer(app, *names: str) -> None:
 
 
 def listed(bridge: Bridge) -> list[str]:
-    return [tool["name"] for tool in bridge.tools()][len(schema.OPERATIONS) :]
+    return [tool["name"] for tool in bridge.tools() if tool["name"] not in OPERATIONS]
 
 
 @pytest.mark.parametrize("offered", [[], ["another"], ["another", "one_more"], ["unknown"]])
@@ -108,14 +111,6 @@ def test_a_list_that_may_change_is_cached_shortly_and_by_nobody_else(app, extens
     bridge = Bridge(app.session)
     assert bridge.list_ttl_ms <= 60_000
     assert bridge.list_scope == "private"
-
-
-def test_a_list_that_cannot_change_may_be_cached_for_long(app, monkeypatch):
-    monkeypatch.setattr(schema, "EXTENSIONS", {})
-    bridge = Bridge(app.session)
-    assert (bridge.list_ttl_ms, bridge.list_scope) == (3_600_000, "public")
-    assert listed(bridge) == []
-    assert app.operations == []
 
 
 def test_a_handshake_that_is_cancelled_while_it_waits_gives_up(app):

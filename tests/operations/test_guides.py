@@ -12,13 +12,13 @@ from termsprawlctl.app import transport
 from termsprawlctl.cli import fields
 from termsprawlctl.host.terminals import nodes
 from termsprawlctl.operations import guides, schema
+from termsprawlctl.operations.table import OPERATIONS
 
 MAX_COLUMNS = 170  # a table row; prose stays below 130
-KNOWN = {**schema.OPERATIONS, **schema.EXTENSIONS}
 
 
 def all_text() -> str:
-    return "\n".join(guides.read(topic) for topic in guides.NAMES)
+    return "\n".join(guides.read(topic) for topic in guides.TOPICS)
 
 
 def examples(topic: str) -> list[list[str]]:
@@ -33,12 +33,12 @@ def examples(topic: str) -> list[list[str]]:
 
 
 def test_the_topics_are_the_operations_own_in_the_same_order():
-    declared = schema.input_schema(schema.OPERATIONS["guide_read"])
-    assert tuple(declared["properties"]["topic"]["enum"]) == guides.NAMES
-    assert guides.NAMES == ("overview", "browser", "terminal", "canvas", "context", "agents", "artifacts")
+    declared = schema.input_schema(OPERATIONS["guide_read"])
+    assert tuple(declared["properties"]["topic"]["enum"]) == tuple(guides.TOPICS)
+    assert tuple(guides.TOPICS) == ("overview", "browser", "terminal", "canvas", "context", "agents", "artifacts")
 
 
-@pytest.mark.parametrize(("topic", "summary"), guides.TOPICS)
+@pytest.mark.parametrize(("topic", "summary"), guides.TOPICS.items())
 def test_each_guide_can_be_read_in_one_go(topic, summary):
     lines = guides.read(topic).splitlines()
     assert lines[0].startswith("# ")
@@ -50,11 +50,11 @@ def test_each_guide_can_be_read_in_one_go(topic, summary):
 
 @pytest.mark.parametrize("topic", ["", "Overview", "terminal.md", "../table", "overview\0", None, 5])
 def test_a_guide_that_there_is_not_is_an_error_that_names_the_topics(topic):
-    with pytest.raises(ValueError, match=", ".join(guides.NAMES)):
+    with pytest.raises(ValueError, match=", ".join(guides.TOPICS)):
         guides.read(topic)
 
 
-@pytest.mark.parametrize("topic", guides.NAMES)
+@pytest.mark.parametrize("topic", guides.TOPICS)
 def test_each_example_is_a_call_that_the_table_allows(topic):
     assert examples(topic)
     for words in examples(topic):
@@ -66,10 +66,10 @@ def test_each_example_is_a_call_that_the_table_allows(topic):
             if option in rest:
                 position = rest.index(option)
                 del rest[position : position + 2]
-        schema.validate(operation, fields.read_arguments(rest), KNOWN)
+        schema.validate(operation, fields.read_arguments(rest))
 
 
-@pytest.mark.parametrize("topic", guides.NAMES)
+@pytest.mark.parametrize("topic", guides.TOPICS)
 def test_each_json_object_in_a_guide_is_json(topic):
     for text in re.findall(r'^    (\{"ok".*\})$', guides.read(topic), re.MULTILINE):
         assert isinstance(json.loads(text)["ok"], bool)
@@ -79,7 +79,7 @@ def test_every_operation_is_taught_and_no_other_one_is_made_up():
     named = set(
         re.findall(r"\b(?:session|guide|canvas|sticky|browser|terminal|agent|context|artifact)_[a-z]+\b", all_text())
     )
-    assert named == set(KNOWN)
+    assert named == set(OPERATIONS)
 
 
 def test_extensions_are_taught_only_where_it_says_that_not_every_host_has_them():
@@ -87,7 +87,7 @@ def test_extensions_are_taught_only_where_it_says_that_not_every_host_has_them()
     section = text.partition("## Where session_info lists them")[2].partition("\n## ")[0]
     assert section
     rest = all_text().replace(section, "")
-    for name in schema.EXTENSIONS:
+    for name in (one.name for one in OPERATIONS.values() if one.extension):
         assert f"`{name}`" in section
         assert name not in rest
 
@@ -120,5 +120,5 @@ def test_the_errors_that_the_overview_explains_are_the_ones_that_come():
 
 
 def test_the_choices_of_agents_are_all_named():
-    declared = schema.input_schema(schema.OPERATIONS["agent_launch"])
+    declared = schema.input_schema(OPERATIONS["agent_launch"])
     assert ", ".join(declared["properties"]["agent"]["enum"]) in guides.read("agents")

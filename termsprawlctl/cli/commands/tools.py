@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...base import console, jsontext
 from ...base.errors import OK, UsageError
-from ...operations.schema import EXTENSIONS, OPERATIONS, mcp_tool
+from ...operations.schema import mcp_tool
+from ...operations.table import OPERATIONS, Operation
 
 EPILOG = """\
 examples:
@@ -22,40 +23,39 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    table = {**OPERATIONS, **EXTENSIONS}
     if args.operation is None:
-        text = jsontext.pretty([mcp_tool(one) for one in table.values()]) if args.json else _overview(table)
-    elif args.operation in table:
-        one = table[args.operation]
+        text = jsontext.pretty([mcp_tool(one) for one in OPERATIONS.values()]) if args.json else _overview()
+    elif args.operation in OPERATIONS:
+        one = OPERATIONS[args.operation]
         text = jsontext.pretty(mcp_tool(one)) if args.json else _details(one)
     else:
         from ..suggest import suggestion
 
-        near = suggestion(args.operation, table)
+        near = suggestion(args.operation, OPERATIONS)
         raise UsageError(f"there is no operation {args.operation!r}.", f"{near} See termsprawlctl tools.".strip())
     console.out(text + "\n")
     return OK
 
 
-def signature(operation) -> str:
+def signature(operation: Operation) -> str:
     """`name required [optional]`, the short form."""
-    words = [name if required else f"[{name}]" for name, _, required, _, _ in operation.arguments]
+    words = [one.name if one.required else f"[{one.name}]" for one in operation.arguments]
     return " ".join([operation.name, *words])
 
 
-def _overview(table: dict) -> str:
+def _overview() -> str:
     import textwrap
 
-    forms = {name: signature(one) for name, one in table.items()}
+    forms = {name: signature(one) for name, one in OPERATIONS.items()}
     width = max(map(len, forms.values()))
     lines = []
-    for name, one in table.items():
+    for name, one in OPERATIONS.items():
         first_sentence = one.description.split(". ")[0].rstrip(".") + "."
         lines.append(f"{forms[name]:<{width}}  {textwrap.shorten(first_sentence, WIDTH, placeholder=' …')}")
     return "\n".join(lines)
 
 
-def _details(operation) -> str:
+def _details(operation: Operation) -> str:
     import textwrap
 
     hints = {

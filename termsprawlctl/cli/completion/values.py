@@ -9,7 +9,7 @@ from ...app.discovery import session_file
 from ...base.console import harmless
 from ...base.layout import is_id
 from ...operations import guides
-from ...operations.schema import EXTENSIONS, OPERATIONS
+from ...operations.table import OPERATIONS
 
 # A shell that waits is worse than one that knows less.
 LIVE_DEADLINE_S = 0.2
@@ -29,11 +29,11 @@ class Values:
 
     def operations(self) -> list[Value]:
         """The names of the table."""
-        return [Value(one.name, one.title) for one in _table().values()]
+        return [Value(one.name, one.title) for one in OPERATIONS.values()]
 
     def topics(self) -> list[Value]:
         """The guides."""
-        return [Value(name, about) for name, about in guides.TOPICS]
+        return [Value(name, about) for name, about in guides.TOPICS.items()]
 
     def terminals(self) -> list[Value]:
         """Ids of nodes with a terminal."""
@@ -57,7 +57,7 @@ class Values:
 
     def fields(self, given: list[str], current: str) -> Answer:
         """What may follow `call OPERATION`: `given` is the operation and the fields before the current word."""
-        operation = _table().get(given[0]) if given else None
+        operation = OPERATIONS.get(given[0]) if given else None
         if operation is None or any("=" not in word for word in given[1:]):
             return Answer([], "")
         used = {word.partition("=")[0].rstrip(":") for word in given[1:]}
@@ -84,10 +84,6 @@ def _field(argument) -> Value:
     sign = "=" if argument.kind == "string" else ":="
     need = "" if argument.required else ", optional"
     return Value(f"{argument.name}{sign}", f"{argument.kind}{need}: {argument.description}")
-
-
-def _table() -> dict:
-    return {**OPERATIONS, **EXTENSIONS}
 
 
 def _about(node: dict) -> str:

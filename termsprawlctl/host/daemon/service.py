@@ -196,7 +196,7 @@ def _write_static_files(host: Host) -> None:
     paths = host.paths
     write_atomically(paths.tmux_conf, nodes.CONFIGURATION.encode())
     private_directory(paths.guides)
-    for topic, _ in guides.TOPICS:
+    for topic in guides.TOPICS:
         write_atomically(os.path.join(paths.guides, f"{topic}.md"), guides.read(topic).encode())
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 
 from ...base.errors import CtlError
+from ...operations.table import OPERATIONS
 from ..operations import HANDLERS
-
-# Operations whose answer's nodeId is a node that they made.
-_OPENING = ("terminal_open", "agent_launch", "sticky_open", "artifact_open", "canvas_group")
 
 
 def note_call(host, session, request: dict, value: object, duration_ms: int) -> None:
@@ -20,7 +18,7 @@ def note_call(host, session, request: dict, value: object, duration_ms: int) -> 
     is_ok = isinstance(value, dict)
     node_id = args.get("nodeId") if isinstance(args, dict) else None
     made = value.get("nodeId") if is_ok else None
-    if operation in _OPENING and made:
+    if operation is not None and OPERATIONS[operation].creates_node and made:
         node_id = made
         host.audit.event("node-opened", project=project, node=made, caller=caller)
         # Others come with the monitor's next look; their first output is soonest missed.

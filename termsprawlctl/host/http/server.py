@@ -21,7 +21,7 @@ from ...base import jsontext
 from ...base.deadline import Deadline, DeadlineReader
 from ...base.errors import CtlError
 from ...base.files import Explained
-from ...operations.schema import EXTENSIONS, OPERATIONS, InvalidCall, validate
+from ...operations.schema import InvalidCall, validate
 from .. import operations
 from ..operations.ordering import ExpiredError, InTurn, Later
 from . import heads
@@ -234,7 +234,7 @@ class Handler(socketserver.BaseRequestHandler):
     @staticmethod
     def _perform(host, token: str, session, request: dict) -> object:
         args = request.get("args")
-        operation = validate(request.get("operation"), args, {**OPERATIONS, **EXTENSIONS})
+        operation = validate(request.get("operation"), args)
 
         def in_turn(action) -> object:
             with host.turns.turn(session.project_id):

@@ -23,7 +23,7 @@ def prepare_folder(paths: DataPaths, node_id: str) -> str:
     """Write the node's guides; returns the launch folder. Raises OSError."""
     folder = private_directory(os.path.join(paths.launch, node_id))
     write_atomically(os.path.join(folder, "termsprawl-system.md"), guides.read("overview").encode())
-    for topic, summary in guides.TOPICS:
+    for topic, summary in guides.TOPICS.items():
         place = private_directory(os.path.join(folder, "skills", f"termsprawl-{topic}"))
         write_atomically(os.path.join(place, "SKILL.md"), skill(topic, summary).encode())
     return folder

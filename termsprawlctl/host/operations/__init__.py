@@ -7,7 +7,7 @@ arguments are validated, its project's turn is held. A CtlError is the tool's an
 
 from __future__ import annotations
 
-from ...operations.schema import EXTENSIONS, OPERATIONS
+from ...operations.table import OPERATIONS
 from . import agents, artifacts, canvas, context, extensions, messaging, session, terminals
 from .nodes import ToolRefusal
 
@@ -15,9 +15,8 @@ _MODULES = (session, canvas, terminals, agents, messaging, context, artifacts, e
 
 
 def _handlers() -> dict:
-    table = {**OPERATIONS, **EXTENSIONS}
-    found = {name: getattr(module, name) for module in _MODULES for name in table if hasattr(module, name)}
-    return {name: found[name] for name in table if name in found}
+    found = {name: getattr(module, name) for module in _MODULES for name in OPERATIONS if hasattr(module, name)}
+    return {name: found[name] for name in OPERATIONS if name in found}
 
 
 # name -> handler in the table's order. What stands in the table only is not supported yet.

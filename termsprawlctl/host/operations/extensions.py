@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base.errors import CtlError
-from ...operations.extension_table import MAX_WAIT_MS
+from ...operations.table import MAX_WAIT_MS
 from ..terminals import commands
 from ..terminals.keys import tmux_keys
 from ..terminals.transcript import Transcript, whole_bytes
