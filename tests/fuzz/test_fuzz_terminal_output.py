@@ -15,13 +15,13 @@ from support import corpus, hostile
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.messaging import claude_files, context
 from termsprawlctl.host.terminals.foreground import Program, runs_script, shell_of
-from termsprawlctl.host.terminals.grid import MAX_CELL_CHARS
 from termsprawlctl.host.terminals.keys import tmux_keys
-from termsprawlctl.host.terminals.patterns import MAX_PATTERN_CHARS, Pattern
-from termsprawlctl.host.terminals.recording import Recording
-from termsprawlctl.host.terminals.shells import begin_mark
+from termsprawlctl.host.terminals.screen.grid import MAX_CELL_CHARS
+from termsprawlctl.host.terminals.screen.transcript import Transcript, whole_bytes
+from termsprawlctl.host.terminals.shells.patterns import MAX_PATTERN_CHARS, Pattern
+from termsprawlctl.host.terminals.shells.recording import Recording
+from termsprawlctl.host.terminals.shells.scripts import begin_mark
 from termsprawlctl.host.terminals.streams import Stream
-from termsprawlctl.host.terminals.transcript import Transcript, whole_bytes
 
 COLUMNS, ROWS = 20, 5
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")

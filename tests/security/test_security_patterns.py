@@ -16,9 +16,9 @@ from termsprawlctl.agents.model import wording
 from termsprawlctl.agents.runs import verdict
 from termsprawlctl.host.http import heads
 from termsprawlctl.host.messaging import context
-from termsprawlctl.host.terminals.recording import Recording
-from termsprawlctl.host.terminals.shells import begin_mark
-from termsprawlctl.host.terminals.transcript import Transcript, whole_bytes
+from termsprawlctl.host.terminals.screen.transcript import Transcript, whole_bytes
+from termsprawlctl.host.terminals.shells.recording import Recording
+from termsprawlctl.host.terminals.shells.scripts import begin_mark
 from termsprawlctl.install import jsonc
 from termsprawlctl.install.dialects import JsonText, TomlText
 

@@ -206,7 +206,7 @@ def test_full_outputs_go_where_no_other_user_has_been_first(open_root, monkeypat
 
 
 def test_scripts_go_to_no_directory_that_another_user_made_anew(open_root, monkeypatch):
-    from termsprawlctl.host.terminals.commands import Commands
+    from termsprawlctl.host.terminals.shells.commands import Commands
 
     monkeypatch.setattr(tempfile, "tempdir", str(open_root))
     commands = Commands(str(open_root / "a b"), None, None, None)

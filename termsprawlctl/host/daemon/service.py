@@ -33,8 +33,8 @@ from ..operations.ordering import Turns
 from ..registry.projects import ProjectStore
 from ..registry.sessions import SessionStore
 from ..terminals import nodes
-from ..terminals.commands import Commands
 from ..terminals.panes import Panes
+from ..terminals.shells.commands import Commands
 from ..terminals.streams import Streams
 from . import log
 from .audit import Audit

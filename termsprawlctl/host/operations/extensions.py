@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...base.errors import CtlError
 from ...operations.table import MAX_WAIT_MS
-from ..terminals import commands
 from ..terminals.keys import tmux_keys
-from ..terminals.transcript import Transcript, whole_bytes
-from ..terminals.waiting import Conditions, Wait
+from ..terminals.screen.transcript import Transcript, whole_bytes
+from ..terminals.shells import commands
+from ..terminals.shells.waiting import Conditions, Wait
 from .nodes import ToolRefusal, others_terminal, terminal, typed_text
 from .ordering import Later
 

@@ -27,16 +27,16 @@ import tempfile
 import threading
 import time
 
-from ...base.errors import CtlError
-from ...base.files import private_directory, read_small, remove_quietly, write_atomically
-from ...base.ownership import is_ours
-from .foreground import Shell, foreground, is_running, waiting_shell
+from ....base.errors import CtlError
+from ....base.files import private_directory, read_small, remove_quietly, write_atomically
+from ....base.ownership import is_ours
+from ..foreground import Shell, foreground, is_running, waiting_shell
+from ..nodes import Terminals
+from ..panes import Pane, Panes
+from ..streams import Stream, Streams
 from .handover import TO_MAIN, Handover, PromptMoved
-from .nodes import Terminals
-from .panes import Pane, Panes
 from .recording import Recording
-from .shells import scripts
-from .streams import Stream, Streams
+from .scripts import scripts
 
 # A prompt that runs git takes a moment to come back after a command.
 PROMPT_WAIT_S = 1.0

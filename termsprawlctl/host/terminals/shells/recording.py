@@ -6,8 +6,8 @@ import re
 import threading
 import time
 
-from .shells import begin_mark, end_mark
-from .transcript import Transcript
+from ..screen.transcript import Transcript
+from .scripts import begin_mark, end_mark
 
 # The beginning and the end of long output are kept: the first error and the result.
 HEAD_BYTES = 32 << 10

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from termsprawlctl.host.terminals.recording import Recording
-from termsprawlctl.host.terminals.shells import begin_mark
-from termsprawlctl.host.terminals.transcript import Transcript, whole_bytes
+from termsprawlctl.host.terminals.screen.transcript import Transcript, whole_bytes
+from termsprawlctl.host.terminals.shells.recording import Recording
+from termsprawlctl.host.terminals.shells.scripts import begin_mark
 
 
 def read(data: bytes | str, columns: int = 20, rows: int = 6, **options) -> str:

@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 
-from ...base.errors import CtlError
+from ....base.errors import CtlError
 
 MAX_PATTERN_CHARS = 1_000
 SEARCH_LIMIT_S = 2

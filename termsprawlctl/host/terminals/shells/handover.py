@@ -11,11 +11,11 @@ import contextlib
 import os
 import time
 
-from ...base.errors import CtlError
-from .foreground import Shell, waiting_shell
-from .grid import cells_of
-from .nodes import Terminals
-from .panes import Pane, Panes
+from ....base.errors import CtlError
+from ..foreground import Shell, waiting_shell
+from ..nodes import Terminals
+from ..panes import Pane, Panes
+from ..screen.grid import cells_of
 
 TO_MAIN = "\x1b[?1049l"
 _TO_ALTERNATE = "\x1b[?1049h"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import namedtuple
 
-from ...base.errors import CtlError
+from ....base.errors import CtlError
+from ..foreground import waiting_shell
+from ..panes import Pane
+from ..screen.transcript import Transcript
+from ..streams import Stream
 from .commands import Lasting, Running, settle
-from .foreground import waiting_shell
-from .panes import Pane
 from .patterns import Pattern
-from .streams import Stream
-from .transcript import Transcript
 
 POLL_S = 0.05
 BATCH_S = 0.02
