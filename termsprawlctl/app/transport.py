@@ -16,9 +16,17 @@ import socket
 
 from ..base import jsontext
 from ..base.deadline import Deadline, DeadlineReader
+from . import http1
 from .discovery import Target, Unavailable, locate
-from .loopback_http import http_client
 from .peer import owner_of_listener
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Connected = Callable[[socket.socket], None]
+    Begun = Callable[[], None]
 
 HOST = "127.0.0.1"
 NO_ARGS = object()  # sent as {}; null is an argument like any other
@@ -46,17 +54,20 @@ def call(
     args: object = NO_ARGS,
     *,
     deadline_s: float = DEADLINE_S,
-    connected=None,
-) -> dict:
+    connected: Connected | None = None,
+    begun: Begun | None = None,
+) -> dict[str, Any]:
     """Run one operation; every failure to get an answer is an `ok: false` result, too.
 
     `operation` is left out of the request when it is None; `args` is any JSON value.
     `deadline_s` bounds the whole exchange, in seconds. `connected(socket)` is called once
     the app is connected and before anything is sent; shutting that socket down, from any
-    thread, ends the call.
+    thread, ends the call. `begun()` is called where the host says that it has taken the
+    call up and now only waits; the host is asked to say so where it is given.
     """
     try:
-        return call_target(locate(session_path), operation, args, deadline_s=deadline_s, connected=connected)
+        target = locate(session_path)
+        return call_target(target, operation, args, deadline_s=deadline_s, connected=connected, begun=begun)
     except Unavailable as reason:
         return _unavailable(str(reason))
     except Exception as fault:  # noqa: BLE001 - the contract: a call never raises
@@ -64,23 +75,29 @@ def call(
 
 
 def call_target(
-    target: Target, operation: str | None, args: object = NO_ARGS, *, deadline_s: float = DEADLINE_S, connected=None
-) -> dict:
+    target: Target,
+    operation: str | None,
+    args: object = NO_ARGS,
+    *,
+    deadline_s: float = DEADLINE_S,
+    connected: Connected | None = None,
+    begun: Begun | None = None,
+) -> dict[str, Any]:
     """Like call(), for a target that is known already."""
-    body: dict = {} if operation is None else {"operation": operation}
+    body: dict[str, object] = {} if operation is None else {"operation": operation}
     body["args"] = {} if args is NO_ARGS else args
     try:
         request = jsontext.wire(body)
-        return _tool_result(_exchange(target, request, Deadline(deadline_s), connected), target.token)
+        return _tool_result(_exchange(target, request, Deadline(deadline_s), connected, begun), target.token)
     except Unavailable as reason:
         return _unavailable(str(reason))
     except Exception as fault:  # noqa: BLE001 - the contract: a call never raises
         return _unavailable(_internal(fault))
 
 
-def is_late(result: dict) -> bool:
+def is_late(result: dict[str, Any]) -> bool:
     """Whether a result of call() says that the deadline was over before the answer was there."""
-    return not result["ok"] and result["error"].startswith(f"{UNAVAILABLE}: {_LATE}")
+    return not result["ok"] and str(result["error"]).startswith(f"{UNAVAILABLE}: {_LATE}")
 
 
 def _internal(fault: Exception) -> str:
@@ -88,14 +105,14 @@ def _internal(fault: Exception) -> str:
     return f"internal error ({type(fault).__name__})"
 
 
-def _unavailable(reason: str) -> dict:
+def _unavailable(reason: str) -> dict[str, Any]:
     return {
         "ok": False,
         "error": f"{UNAVAILABLE}: {reason}. Check that termsprawl is running. Mutations are not automatically retried.",
     }
 
 
-def _tool_result(answer: bytes, token: str) -> dict:
+def _tool_result(answer: bytes, token: str) -> dict[str, Any]:
     if len(answer) > DENSE_BYTES and sum(map(answer.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise Unavailable(f"the answer holds more than {MAX_VALUES} values")
     try:
@@ -104,9 +121,10 @@ def _tool_result(answer: bytes, token: str) -> dict:
             result = _without(token, result)
     except ValueError as error:
         raise Unavailable(f"the answer is not JSON ({error})") from None
-    ok = result.get("ok") if isinstance(result, dict) else None
-    if ok is True or (ok is False and isinstance(result.get("error"), str)):
-        return result
+    if isinstance(result, dict):
+        ok = result.get("ok")
+        if ok is True or (ok is False and isinstance(result.get("error"), str)):
+            return result
     raise Unavailable("the answer is not a tool result")
 
 
@@ -118,43 +136,48 @@ def _without(token: str, value: object) -> object:
     return jsontext.loads(text.replace(form, "[token removed]")) if form in text else value
 
 
-def _exchange(target: Target, request: bytes, deadline: Deadline, connected) -> bytes:
+def _exchange(
+    target: Target, request: bytes, deadline: Deadline, connected: Connected | None, begun: Begun | None
+) -> bytes:
     try:
         with _connect(target, deadline) as sock:
             _refuse_another_users(sock, target)
             if connected is not None:
                 connected(sock)
-            return _ask(sock, target, request, deadline)
+            return _ask(sock, target, request, deadline, begun)
     except (TimeoutError, socket.timeout):
         raise Unavailable(f"{_LATE} {deadline.seconds:g} s") from None
-    except http_client.IncompleteRead:
+    except http1.TooLarge:
+        raise Unavailable(f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB") from None
+    except http1.CutShort:
         raise Unavailable("the answer was cut short") from None
-    except http_client.RemoteDisconnected:
+    except http1.NoAnswer:
         raise Unavailable("the server closed the connection without an answer") from None
-    except (http_client.HTTPException, ValueError):
-        # ValueError: a chunk of a negative size, among others.
+    except ValueError:
         raise Unavailable("the answer is not HTTP") from None
     except OSError as error:
         raise Unavailable(f"the connection broke ({_describe(error)})") from None
 
 
-def _ask(sock: socket.socket, target: Target, request: bytes, deadline: Deadline) -> bytes:
-    connection = http_client.HTTPConnection(HOST, target.port)
-    connection.sock = _ExchangeSocket(sock, deadline)
-    connection.request(
-        "POST",
-        target.request_target,
-        body=request,
-        headers={
-            "authorization": f"Bearer {target.token}",
-            "content-type": "application/json",
-            "connection": "close",
-        },
-    )
-    with connection.getresponse() as response:
-        if 300 <= response.status <= 399:
-            raise Unavailable(f"the server answered with a redirect ({response.status}), and none is followed")
-        return _read_body(response)
+def _ask(sock: socket.socket, target: Target, body: bytes, deadline: Deadline, begun: Begun | None) -> bytes:
+    fields = {
+        "host": f"{HOST}:{target.port}",
+        "authorization": f"Bearer {target.token}",
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+    }
+    if begun is not None:
+        name, value = http1.PREFERS_PROCESSING
+        fields[name] = value
+    lines = [f"POST {target.request_target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    # In one piece, which an app on the same machine mostly takes at once.
+    early = _Sending(sock, deadline).send("\r\n".join(lines).encode("ascii") + b"\r\n\r\n" + body)
+    with io.BufferedReader(DeadlineReader(sock, deadline, early), _CHUNK_BYTES) as stream:
+        head = http1.read_answer(stream, begun)
+        if 300 <= head.status <= 399:
+            raise Unavailable(f"the server answered with a redirect ({head.status}), and none is followed")
+        return http1.read_body(stream, head, MAX_ANSWER_BYTES)
 
 
 def _connect(target: Target, deadline: Deadline) -> socket.socket:
@@ -206,60 +229,31 @@ def _describe(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else type(error).__name__
 
 
-def _read_body(response) -> bytes:
-    too_large = Unavailable(f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB")
-    if response.length is not None and not response.chunked:
-        if response.length > MAX_ANSWER_BYTES:
-            raise too_large
-        return response.read()  # unlike read(n), says when the body is cut short
-    chunks = []
-    size = 0
-    while True:
-        chunk = response.read(_CHUNK_BYTES)
-        if not chunk:
-            return b"".join(chunks)
-        size += len(chunk)
-        if size > MAX_ANSWER_BYTES:
-            raise too_large
-        chunks.append(chunk)
+class _Sending:
+    """Sends a request, and stops as soon as an answer is there.
 
-
-class _ExchangeSocket:
-    """What http.client needs of a socket, under one deadline for sending and receiving.
-
-    All that is given to it is sent when an answer is asked for: head and body in one piece,
-    which an app on the same machine mostly takes at once. Stops sending as soon as an answer
-    is there: a server may refuse a large body and close without reading it, and its answer
-    must not be lost over that.
+    A server may refuse a large body and close without reading it, and its answer must not
+    be lost over that.
     """
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock
         self._deadline = deadline
-        self._request: list[bytes] = []
         self._early = b""  # what arrived while there was still something to send
         self._answered = False
 
-    def makefile(self, _mode: str):
-        self._send(b"".join(self._request))
-        return io.BufferedReader(DeadlineReader(self._sock, self._deadline, self._early), _CHUNK_BYTES)
-
-    def close(self) -> None:
-        """http.client closes before it reads a `connection: close` body; the caller closes."""
-
-    def sendall(self, data: bytes) -> None:
-        self._request.append(data)
-
-    def _send(self, data: bytes) -> None:
+    def send(self, data: bytes) -> bytes:
+        """Send it; returns what came meanwhile. Where sending breaks, reading will tell."""
         self._sock.setblocking(False)
         try:
             view = memoryview(data)[self._sock.send(data) :]
         except BlockingIOError:
             view = memoryview(data)
         except OSError:
-            return  # reading will tell
+            return b""
         if view:
             self._send_rest(view)
+        return self._early
 
     def _send_rest(self, view: memoryview) -> None:
         with selectors.DefaultSelector() as selector:

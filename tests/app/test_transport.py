@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import subprocess
+import threading
 
 import pytest
 from support.scripted_server import ScriptedServer, Trap, answer, replying, unused_port
@@ -334,16 +335,48 @@ def test_headers_are_read_in_every_legal_spelling_and_junk_among_them_is_ignored
     assert exchange(tmp_path, script) == GOOD
 
 
-def test_the_ordinary_http_client_stays_as_it_is():
-    import email.message
-    import http.client
-    import urllib.parse
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "content-length: 31\r\ncontent-length: 32",
+        "content-length: 32\r\ncontent-length: 31",
+        "content-length: 31, 31",
+        "content-length: -31",
+        "content-length: +31",
+        "content-length: 3_1",
+        "content-length: \u00b3\u00b9",
+        "content-length:",
+        "content-length: 31\r\ntransfer-encoding: chunked",
+        "transfer-encoding: gzip, chunked",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked",
+        "transfer-encoding: identity",
+    ],
+)
+def test_a_length_that_is_not_clear_is_refused_and_not_guessed(tmp_path, fields):
+    data = b"HTTP/1.1 200 OK\r\n" + fields.encode("iso-8859-1") + b"\r\n\r\n" + WHOLE
+    assert reason_of(exchange(tmp_path, replying(data))) == "the answer is not HTTP"
 
-    assert issubclass(http.client.HTTPMessage, email.message.Message)
-    assert http.client.urlsplit is urllib.parse.urlsplit
-    assert http.client.HTTPSConnection
-    assert transport.http_client is not http.client
-    assert not hasattr(transport.http_client, "HTTPSConnection")
+
+@pytest.mark.parametrize("status", [100, 102, 103, 199])
+def test_interim_answers_of_every_number_are_skipped(tmp_path, status):
+    interim = b"HTTP/1.1 %d x\r\nlink: y\r\ncontent-length: 5\r\n\r\n" % status
+    assert exchange(tmp_path, replying(interim * 3 + answer(GOOD))) == GOOD
+
+
+def test_a_host_is_asked_to_say_that_a_call_has_begun_only_where_somebody_listens(tmp_path):
+    begun = []
+
+    def script(connection):
+        connection.read_request()
+        connection.send(b"HTTP/1.1 102 Processing\r\n\r\n")
+        connection.send(answer(GOOD))
+
+    with ScriptedServer(script) as server:
+        session = str(SessionFiles(tmp_path, server.port).session)
+        assert transport.call(session, "terminal_run", begun=lambda: begun.append(1)) == GOOD
+        assert begun == [1]
+        assert transport.call(session, "terminal_run") == GOOD
+    assert [request.headers.get("prefer") for request in server.requests] == ["processing", None]
 
 
 def test_a_connection_that_is_closed_without_a_word_is_a_failure(tmp_path):
@@ -616,6 +649,7 @@ def test_an_answer_to_a_body_that_was_not_read_is_not_lost(tmp_path, script):
 def test_an_answer_is_read_even_if_sending_broke_before_it_was_seen(tmp_path, monkeypatch, error):
     # Between looking for an answer and sending on, the server may have closed.
     broken = []
+    has_broken = threading.Event()
 
     class Breaking(socket.socket):
         def send(self, data):
@@ -624,11 +658,13 @@ def test_an_answer_is_read_even_if_sending_broke_before_it_was_seen(tmp_path, mo
                 return super().send(data)  # a question to the kernel
             if not end:
                 broken.append(data)
+                has_broken.set()
                 raise error
             return super().send(head + end)
 
     def script(connection):
         connection.read_head()
+        assert has_broken.wait(AMPLE_S)
         connection.send(answer(TOO_LARGE, "400 Bad Request"))
 
     with ScriptedServer(script) as server:

@@ -336,13 +336,13 @@ OWN = {
     "termsprawlctl.base.jsontext",
     "termsprawlctl.app",
     "termsprawlctl.app.discovery",
-    "termsprawlctl.app.loopback_http",
+    "termsprawlctl.app.http1",
     "termsprawlctl.app.peer",
     "termsprawlctl.cli.results",
     "termsprawlctl.app.transport",
 }
 UNUSED = """
-_ssl asyncio concurrent ctypes dataclasses datetime difflib email fcntl http.server importlib.metadata
+_ssl asyncio concurrent ctypes dataclasses datetime difflib email fcntl http importlib.metadata
 importlib.resources inspect locale logging multiprocessing pathlib pkgutil queue random secrets shlex shutil signal
 socketserver ssl subprocess tempfile textwrap threading tokenize traceback typing urllib.parse urllib.request uuid xml
 zipfile

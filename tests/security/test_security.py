@@ -17,7 +17,6 @@ TREES = {
 # What a rule is about: (module, what it does) -> why it may. A reason that nothing needs any more fails.
 ALLOWED = {
     "evaluates": {
-        "app/loopback_http.py exec_module": "loads http.client of the standard library without TLS",
         "agents/runs/supervise.py import marshal": "its order comes over a socket pair from its parent",
         "agents/runs/supervise.py marshal.loads": "the same",
     },
@@ -126,7 +125,7 @@ def test_nothing_evaluates_text_as_code_or_as_objects():
             ):
                 found.add(f"{module} {name if name.startswith(('marshal', 'pickle')) else last}")
         found |= {f"{module} import {name}" for name in imported(tree) & DANGEROUS_MODULES}
-    check("evaluates", {entry for entry in found if entry != "app/loopback_http.py __import__"})
+    check("evaluates", found)
 
 
 def test_nothing_goes_through_a_shell():

@@ -1,0 +1,231 @@
+"""HTTP/1.1 messages as both ends of a call read them: heads, lengths and bodies. No socket is touched here.
+
+What is unclear is refused, never guessed. A reader that is lax lets a line hide the ones
+after it, and two readers then see two different messages. So in a request a line without a
+colon, a folded one, a blank before the colon, a lone carriage return, an end before the
+empty line and a second `authorization` or `host` are all faults. In an answer, which
+nothing but its length is taken from, such lines are skipped; a length that is not clear is
+a fault there, too. All sizes are bounded, before anybody has shown who they are.
+
+http.client does the same for the client and takes a third of a whole call to load.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from io import BufferedReader
+    from typing import BinaryIO
+
+    Stream = BufferedReader | BinaryIO
+
+MAX_LINE_BYTES = 64 << 10  # of the first line, and of a chunk's
+MAX_FIELDS_BYTES = 64 << 10  # of all fields together: what any program of ours sends is a hundredth
+MAX_FIELDS = 100
+# Interim: the server has the whole request and works on it. Sent to those who prefer it alone.
+PROCESSING = 102
+PREFERS_PROCESSING = ("prefer", "processing")
+
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~\x80-\xff]+) HTTP/([0-9])\.([0-9])\r?\n")
+_STATUS_LINE = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9][0-9])(?: [^\n]*|\r?)\n")
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(rb"[\t -~\x80-\xff]*")
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*|\r?)\n")
+_END = (b"\r\n", b"\n")
+_WITHOUT_BODY = (204, 304)
+# Fields that mean one thing for the whole request.
+_SINGLE = ("authorization", "host")
+
+
+class BadMessage(ValueError):
+    """Not HTTP, or not clearly so; `status` is a server's answer to it."""
+
+    def __init__(self, status: int = 400) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class CutShort(BadMessage):
+    """It ended before it was whole."""
+
+
+class NoAnswer(BadMessage):
+    """The server closed the connection without a word."""
+
+
+class TooLarge(BadMessage):
+    """The body is larger than the reader takes."""
+
+
+class Head:
+    """The fields of a message, by their names in small letters."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: dict[str, list[str]]) -> None:
+        self._fields = fields
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._fields
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field, in order; [] where there is none."""
+        return self._fields.get(name, [])
+
+    def first(self, name: str) -> str:
+        """The value of a field; "" where there is none."""
+        return next(iter(self.all(name)), "")
+
+    def length(self) -> int | None:
+        """Bytes of the body by `content-length`; None where there is none. Raises BadMessage where it is unclear."""
+        lengths = set(self.all("content-length"))
+        if not lengths:
+            return None
+        text = lengths.pop()
+        if lengths or "transfer-encoding" in self or not (text.isascii() and text.isdigit()):
+            raise BadMessage
+        # A number of many digits is too large whatever it says, and slow to convert.
+        return int(text) if len(text) <= 12 else sys.maxsize
+
+
+class RequestHead(Head):
+    """The head of a request; `path` is without its query."""
+
+    __slots__ = ("method", "path")
+
+    def __init__(self, method: str, path: str, fields: dict[str, list[str]]) -> None:
+        super().__init__(fields)
+        self.method = method
+        self.path = path
+
+
+class AnswerHead(Head):
+    """The head of an answer."""
+
+    __slots__ = ("status",)
+
+    def __init__(self, status: int, fields: dict[str, list[str]]) -> None:
+        super().__init__(fields)
+        self.status = status
+
+
+def read_request(stream: Stream) -> RequestHead | None:
+    """Read a request's head up to its empty line; None where nothing came at all.
+
+    Raises BadMessage, and OSError as the stream does.
+    """
+    line = stream.readline(MAX_LINE_BYTES + 1)
+    if not line:
+        return None
+    if len(line) > MAX_LINE_BYTES:
+        raise BadMessage(414)
+    match = _REQUEST_LINE.fullmatch(line)
+    if match is None:
+        raise BadMessage
+    method, target, major = (part.decode("latin-1") for part in match.group(1, 2, 3))
+    if major != "1":
+        raise BadMessage(505)
+    fields = _read_fields(stream, is_strict=True)
+    if any(len(fields.get(name, ())) > 1 for name in _SINGLE):
+        raise BadMessage
+    return RequestHead(method, target.partition("?")[0], fields)
+
+
+def read_answer(stream: Stream, on_processing: Callable[[], None] | None = None) -> AnswerHead:
+    """Read the head of an answer. Interim ones (100, 102, 103) are skipped; `on_processing()` is called at a 102.
+
+    Raises NoAnswer, CutShort, BadMessage, and OSError as the stream does.
+    """
+    has_begun = False
+    while True:
+        line = stream.readline(MAX_LINE_BYTES + 1)
+        if not line and not has_begun:
+            raise NoAnswer
+        has_begun = True
+        match = _STATUS_LINE.fullmatch(line)
+        if match is None:
+            raise BadMessage
+        head = AnswerHead(int(match[1]), _read_fields(stream, is_strict=False))
+        if head.status == PROCESSING and on_processing is not None:
+            on_processing()
+        if head.status >= 200:
+            return head
+
+
+def read_body(stream: Stream, head: AnswerHead, max_bytes: int) -> bytes:
+    """Read the body of an answer, chunked, of a length, or up to the connection's end.
+
+    Raises CutShort, TooLarge, BadMessage, and OSError as the stream does.
+    """
+    if head.status in _WITHOUT_BODY:
+        return b""
+    length = head.length()
+    if length is not None:
+        if length > max_bytes:
+            raise TooLarge
+        body = stream.read(length)
+        if len(body) < length:
+            raise CutShort
+        return body
+    if "transfer-encoding" in head:
+        if [coding.lower() for coding in head.all("transfer-encoding")] != ["chunked"]:
+            raise BadMessage
+        return _read_chunks(stream, max_bytes)
+    body = stream.read(max_bytes + 1)
+    if len(body) > max_bytes:
+        raise TooLarge
+    return body
+
+
+def _read_chunks(stream: Stream, max_bytes: int) -> bytes:
+    body = bytearray()
+    while True:
+        match = _CHUNK_LINE.fullmatch(_whole_line(stream))
+        if match is None:
+            raise BadMessage
+        size = int(match[1], 16)
+        if not size:
+            _read_fields(stream, is_strict=False)  # trailers
+            return bytes(body)
+        if len(body) + size > max_bytes:
+            raise TooLarge
+        chunk = stream.read(size)
+        if len(chunk) < size:
+            raise CutShort
+        body += chunk
+        if _whole_line(stream) not in _END:
+            raise BadMessage
+
+
+def _whole_line(stream: Stream) -> bytes:
+    line = stream.readline(MAX_LINE_BYTES + 1)
+    if len(line) > MAX_LINE_BYTES:
+        raise BadMessage
+    if not line.endswith(b"\n"):
+        raise CutShort
+    return line
+
+
+def _read_fields(stream: Stream, *, is_strict: bool) -> dict[str, list[str]]:
+    fields: dict[str, list[str]] = {}
+    left = MAX_FIELDS_BYTES
+    for _ in range(MAX_FIELDS + 1):
+        line = stream.readline(left + 1)
+        if line in _END:
+            return fields
+        left -= len(line)
+        if left < 0:
+            raise BadMessage(431)
+        if not line.endswith(b"\n"):
+            raise CutShort
+        name, colon, value = line[: -2 if line.endswith(b"\r\n") else -1].partition(b":")
+        if colon and _NAME.fullmatch(name) and (_VALUE.fullmatch(value) or not is_strict):
+            # Not by the pattern: blanks inside of a value would be gone through from each of them.
+            fields.setdefault(name.decode("ascii").lower(), []).append(value.decode("latin-1").strip(" \t"))
+        elif is_strict:
+            raise BadMessage
+    raise BadMessage(431)
