@@ -14,7 +14,7 @@ from termsprawlctl.agents.clis import opencode_models
 from termsprawlctl.agents.clis.opencode import OpenCode, OpenCodeReader
 from termsprawlctl.agents.model import wording
 from termsprawlctl.agents.runs import verdict
-from termsprawlctl.host.http import heads
+from termsprawlctl.app import http1
 from termsprawlctl.host.messaging import context
 from termsprawlctl.host.terminals.screen.transcript import Transcript, whole_bytes
 from termsprawlctl.host.terminals.shells.recording import Recording
@@ -83,13 +83,13 @@ def test_reminders_are_taken_out_however_many_there_are():
 @pytest.mark.parametrize("blank", [b" ", b"\t", b" \t"])
 @pytest.mark.parametrize("ending", [b"y", b" \t", b"\x01"])
 def test_blanks_in_a_field_of_a_stranger_do_not_hold_up_the_host(blank, ending):
-    value = b"x" + (blank * heads.MAX_FIELDS_BYTES)[: heads.MAX_FIELDS_BYTES - 100] + ending
+    value = b"x" + (blank * http1.MAX_FIELDS_BYTES)[: http1.MAX_FIELDS_BYTES - 100] + ending
     stream = io.BytesIO(b"POST /call HTTP/1.1\r\na: \t " + value + b"\r\n\r\n")
     if ending == b"\x01":
-        with pytest.raises(heads.BadHead):
-            heads.read(stream)
+        with pytest.raises(http1.BadMessage):
+            http1.read_request(stream)
     else:
-        assert heads.read(stream).first("a").encode() == value.rstrip(b" \t")
+        assert http1.read_request(stream).first("a").encode() == value.rstrip(b" \t")
 
 
 @pytest.mark.parametrize("fragment", ESCAPES)

@@ -17,6 +17,7 @@ import socketserver
 import threading
 import time
 
+from ...app import http1
 from ...base import jsontext
 from ...base.deadline import Deadline, DeadlineReader
 from ...base.errors import CtlError
@@ -24,7 +25,6 @@ from ...base.files import Explained
 from ...operations.schema import InvalidCall, validate
 from .. import operations
 from ..operations.ordering import ExpiredError, InTurn, Later
-from . import heads
 from .events import note_call
 
 MAX_BODY_BYTES = 128 << 10
@@ -190,14 +190,14 @@ class Handler(socketserver.BaseRequestHandler):
 
     def _handle(self) -> None:
         try:
-            head = heads.read(self._stream)
-        except heads.BadHead as bad:
+            head = http1.read_request(self._stream)
+        except http1.BadMessage as bad:
             self._answer(bad.status, _no(UNSUPPORTED))
             return
         if head is not None:
             self._answer(*self._result(head))
 
-    def _result(self, head: heads.Head) -> tuple[int, dict]:
+    def _result(self, head: http1.RequestHead) -> tuple[int, dict]:
         """(status, ToolResult) of this request. Raises ClientGone."""
         host = self.server.host
         try:
@@ -214,7 +214,7 @@ class Handler(socketserver.BaseRequestHandler):
             host.log_fault()
             return 500, _no("Internal error of the host; its log tells more")
 
-    def _run(self, host, head: heads.Head) -> object:
+    def _run(self, host, head: http1.RequestHead) -> object:
         length = _check_head(head)
         token = _token(head)
         session = host.sessions.find(token)
@@ -286,35 +286,26 @@ class Handler(socketserver.BaseRequestHandler):
                     return
 
 
-def _check_head(head: heads.Head) -> int:
+def _check_head(head: http1.RequestHead) -> int:
     """The length of the body, once the head is one that is served. Raises Refused."""
     if "origin" in head or head.method != "POST":
         raise Refused(403, UNSUPPORTED)
     if head.path != "/call":
         raise Refused(404, UNSUPPORTED)
-    length = _body_length(head)
-    if length is None:
+    try:
+        length = head.length() or 0
+    except http1.BadMessage as bad:
+        raise Refused(bad.status, UNSUPPORTED) from None
+    if "transfer-encoding" in head:
         raise Refused(400, UNSUPPORTED)
     if length > MAX_BODY_BYTES:
         raise Refused(400, "Request too large")
     return length
 
 
-def _token(head: heads.Head) -> str:
+def _token(head: http1.RequestHead) -> str:
     kind, _, token = head.first("authorization").partition(" ")
     return token.strip(" ") if kind.lower() == "bearer" else ""
-
-
-def _body_length(head: heads.Head) -> int | None:
-    """The number of bytes that follow; None where that is not clear."""
-    lengths = head.all("content-length") or ["0"]
-    if "transfer-encoding" in head or len(set(lengths)) != 1:
-        return None
-    (text,) = set(lengths)
-    if not (text.isascii() and text.isdigit()):
-        return None
-    # A number of many digits is too large whatever it says, and slow to convert.
-    return int(text) if len(text) <= 12 else MAX_BODY_BYTES + 1
 
 
 def _no(error: str) -> dict:
