@@ -157,7 +157,7 @@ const base = ["-S", join(data, "tmux-sockets", "termsprawl"), "-f", join(data, "
 const tmux = (words, input) => {
   const { TMUX, TMUX_PANE, ...env } = process.env;
   const done = run("tmux", ["-u", ...base, ...words], { env, maxBuffer: 64 << 20 });
-  done.child.stdin.end(input ?? "");
+  done.child.stdin.on("error", () => {}).end(input ?? ""); // tmux may end before it has read
   return done;
 };
 async function openTerminal(title, fields = {}, command = [], env = {}) {
