@@ -15,7 +15,7 @@ import selectors
 import socket
 
 from ..base import jsontext
-from ..base.deadline import Deadline, DeadlineReader
+from ..base.waiting import Deadline, DeadlineReader
 from . import http1
 from .discovery import Target, Unavailable, locate
 from .peer import owner_of_listener

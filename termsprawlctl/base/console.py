@@ -9,6 +9,7 @@ them. So no control character gets to one, except by paint(): its callers' own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
@@ -17,6 +18,7 @@ from .errors import CtlError
 from .jsontext import encode
 
 STDIN, STDOUT, STDERR = 0, 1, 2
+PATIENCE_S = 1.0  # people wait so long without a word
 # C0, DEL and C1, but tab and line end; and what turns the order of a line's characters around.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -135,3 +137,25 @@ def _write_all(descriptor: int, data: bytes) -> None:
         except BlockingIOError:
             # A parent may have made the pipe non-blocking for itself.
             select.select([], [descriptor], [])
+
+
+class Notice:
+    """`with Notice("looking for ..."):` says so on standard error once it has taken longer than PATIENCE_S.
+
+    `quiet`: it does not.
+    """
+
+    def __init__(self, text: str, *, quiet: bool = False) -> None:
+        import threading
+
+        self._quiet = quiet
+        self._timer = threading.Timer(PATIENCE_S, err, [f"termsprawlctl: {text} …"])
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        if not self._quiet:
+            with contextlib.suppress(RuntimeError):  # no thread is available: it goes without a word
+                self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()

@@ -1,4 +1,8 @@
-"""The file that this program runs from."""
+"""The file that this program runs from: its path, and running to the end from the very file that was started.
+
+Modules are loaded when they are needed. A server lives for days, and would otherwise read
+parts of itself from whatever lies at its path by then.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,50 @@ import os
 import sys
 
 from .errors import CtlError
+
+_PACKAGE = __name__.partition(".")[0]
+_pinned: list[int] = []  # the descriptor, once there is one
+
+
+def pin() -> bool:
+    """Load all further modules from the archive as it is now, by an open descriptor.
+
+    Returns whether that is so: not for a checkout, and not where there is no /proc.
+    """
+    archive = getattr(sys.modules[_PACKAGE].__loader__, "archive", None)
+    if archive is None:
+        return False
+    try:
+        descriptor = os.open(archive, os.O_RDONLY)
+        pinned = f"/proc/self/fd/{descriptor}"
+        if not os.path.isfile(pinned):
+            return False
+        import zipimport
+
+        # The table of contents that is loaded already, which keeps the modules' own paths as they are.
+        contents = zipimport._zip_directory_cache  # noqa: SLF001 - there is no public way
+        contents[pinned] = contents[archive]
+    except (OSError, AttributeError, KeyError):
+        return False
+
+    def importer(path: str):
+        if path == archive or path.startswith(archive + os.sep):
+            return zipimport.zipimporter(pinned + path[len(archive) :])
+        raise ImportError(path)
+
+    sys.path_hooks.insert(0, importer)
+    for path in [path for path in sys.path_importer_cache if path.startswith(archive)]:
+        del sys.path_importer_cache[path]
+    _pinned.append(descriptor)
+    return True
+
+
+def for_children(root: str) -> tuple[str, list[int]]:
+    """Where another Python finds this very package, and the descriptors that it has to inherit for that.
+
+    `root` is the place of the package for one that is started from where nothing is pinned.
+    """
+    return (f"/proc/self/fd/{_pinned[0]}", _pinned[:1]) if _pinned else (root, [])
 
 
 def program_file() -> str:

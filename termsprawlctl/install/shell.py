@@ -6,9 +6,9 @@ import os
 import shlex
 
 from ..base import console, jsontext
+from ..base.console import Notice
 from ..base.errors import FAILED, OK, CtlError
 from ..base.processes import Interruptible
-from ..base.progress import Notice
 from . import verify, work
 from .clients import PROJECT
 from .dialects import Server

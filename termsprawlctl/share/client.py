@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 import time
 
-from ..base.deadline import Deadline
 from ..base.errors import UsageError
+from ..base.waiting import Deadline
 from ..mcp.provider import Context
 from . import endpoint, wire
 

@@ -330,7 +330,7 @@ OWN = {
     "termsprawlctl.cli.commands",
     "termsprawlctl.cli.commands.doctor",
     "termsprawlctl.base.console",
-    "termsprawlctl.base.deadline",
+    "termsprawlctl.base.waiting",
     "termsprawlctl.base.errors",
     "termsprawlctl.base.files",
     "termsprawlctl.base.jsontext",

@@ -56,7 +56,7 @@ ALLOWED = {
         "host/http/server.py": "listens on 127.0.0.1 by number",
         "agents/runs/child.py": "a pair of sockets, to its own child",
         "doctor/connection.py": "127.0.0.1, see transport.HOST",
-        "base/deadline.py": "reads from the sockets of others",
+        "base/waiting.py": "reads from the sockets of others",
     },
 }
 

@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 
-from ...base.archive import for_children
 from ...base.processes import find_program
-from ...base.readable import readable
+from ...base.program import for_children
+from ...base.waiting import readable
 from .processtree import MARKER, Family
 from .supervise import DISMISSED, encode_order
 

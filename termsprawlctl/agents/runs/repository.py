@@ -8,7 +8,7 @@ import subprocess
 import threading
 
 from ...base.processes import find_program
-from ...base.readable import readable
+from ...base.waiting import readable
 from ..model.wording import relative
 from .processtree import send_to_group
 

@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 
-from ...base.readable import readable
+from ...base.waiting import readable
 from .processtree import Family, adopt_orphans, send_to_group
 
 # Commands of the agent that outlive it get this long after SIGTERM.

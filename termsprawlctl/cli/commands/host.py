@@ -8,11 +8,11 @@ import os
 import signal
 
 from ...base import console, jsontext
+from ...base.console import Notice
 from ...base.errors import FAILED, OK, CtlError, UsageError, words_for
 from ...base.files import Explained
 from ...base.layout import DataPaths, default_data_directory
 from ...base.ownership import refuse_another_users
-from ...base.progress import Notice
 
 EPILOG = """\
 examples:

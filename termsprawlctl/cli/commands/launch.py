@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from ...base import console
+from ...base.console import Notice
 from ...base.errors import FAILED, OK, CtlError
 from ...base.layout import DataPaths, default_data_directory, is_id
-from ...base.progress import Notice
 from ...operations.table import AGENTS
 
 EPILOG = """\

@@ -37,9 +37,9 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ...base import archive
+    from ...base import program
 
-    archive.pin()
+    program.pin()
     from ...mcp.server import serve
 
     # Worker threads may still be inside a call: nothing but the process can end them.

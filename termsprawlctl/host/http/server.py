@@ -19,9 +19,9 @@ import time
 
 from ...app import http1
 from ...base import jsontext
-from ...base.deadline import Deadline, DeadlineReader
 from ...base.errors import CtlError
 from ...base.files import Explained
+from ...base.waiting import Deadline, DeadlineReader
 from ...operations.schema import InvalidCall, validate
 from .. import operations
 from ..operations.ordering import ExpiredError, InTurn, Later

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from termsprawlctl.base.deadline import MIN_TIMEOUT_S, Deadline, DeadlineReader
+from termsprawlctl.base.waiting import MIN_TIMEOUT_S, Deadline, DeadlineReader
 
 
 class Clock:
