@@ -10,12 +10,12 @@ from ..base import console, jsontext
 from ..base.errors import FAILED, INTERRUPTED, OK, CtlError
 from ..base.files import Explained
 from ..base.log import Log
+from ..base.processtable import inside_a_run
 from .clis.flavour import Flavour, Request
 from .model.activity import summary
 from .model.settings import Settings
 from .model.wording import plain
 from .runs import result
-from .runs.processtree import inside_a_run
 from .runs.run import Outcome, Run
 from .runs.verdict import COMPLETED
 

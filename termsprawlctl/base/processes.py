@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -10,10 +9,10 @@ import subprocess
 import time
 
 from .errors import CtlError
+from .processtable import kill_group
 
 _LOOK_S = 0.02  # how often a child is asked whether it has ended
 _READ_BYTES = 64 << 10  # what a pipe holds
-_PS_TIMEOUT_S = 5.0  # it only reads the process table
 
 
 class Completed:
@@ -196,12 +195,6 @@ def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
     return bytes(said)
 
 
-def kill_group(leader: int) -> None:
-    """Kill what is left of a group of our own, whose leader has not been waited for or has just been."""
-    with contextlib.suppress(OSError):
-        os.killpg(leader, signal.SIGKILL)
-
-
 def _read_available(pipe, data: bytearray, max_bytes: int) -> bool:
     """Add what there is to read; whether the pipe has ended."""
     while len(data) < max_bytes:
@@ -224,21 +217,6 @@ def spawn_detached(argv: list[str], *, environment=None, cwd: str | None = None,
     return subprocess.Popen(  # noqa: S603 - an argv list, never a shell
         argv, env=environment, cwd=cwd, start_new_session=True, close_fds=True, **wiring
     )
-
-
-def command_line_of(pid: int) -> list[str]:
-    """The words that a process was started with; [] when there is no such process, or it hides them."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read().decode("utf-8", "replace").rstrip("\0").split("\0")
-    except OSError:
-        if os.path.isdir("/proc/self"):
-            return []
-    try:  # macOS and the BSDs; -ww: to no terminal they write 79 characters at most
-        answer = run(["ps", "-ww", "-o", "args=", "-p", str(pid)], timeout_s=_PS_TIMEOUT_S).stdout
-    except CtlError:
-        return []
-    return answer.decode("utf-8", "replace").split()
 
 
 def is_word(value: object) -> bool:

@@ -12,7 +12,8 @@ from collections import namedtuple
 
 from ..base import jsontext
 from ..base.errors import CtlError
-from ..base.processes import find_program, kill_group, raise_if_told_to_end, run, start
+from ..base.processes import find_program, raise_if_told_to_end, run, start
+from ..base.processtable import kill_group
 from .dialects import Server
 
 HANDSHAKE_S = 30.0  # a start takes well under a second; a loaded machine gets time

@@ -27,9 +27,8 @@ from support.scripted_agent import until
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import SessionFiles
 
-from termsprawlctl.agents.runs import processtree
 from termsprawlctl.app import peer
-from termsprawlctl.base import processes, tmux
+from termsprawlctl.base import processes, processtable, tmux
 from termsprawlctl.host.terminals import foreground
 from termsprawlctl.mcp import stdio
 from termsprawlctl.windows import displays
@@ -66,7 +65,7 @@ def no_proc(monkeypatch):
 def child():
     """A running process with a long command line, and the marker in its environment."""
     marker = secrets.token_hex(8)
-    process = subprocess.Popen(SLEEP, env={processtree.MARKER: marker}, start_new_session=True)
+    process = subprocess.Popen(SLEEP, env={processtable.MARKER: marker}, start_new_session=True)
     yield process, marker
     process.kill()
     process.wait()
@@ -77,28 +76,28 @@ def child():
 
 def test_command_lines_are_whole_without_proc(no_proc, child):
     process, _ = child
-    until(lambda: processes.command_line_of(process.pid)[-1:] == [LONG_WORD], "the whole command line")
+    until(lambda: processtable.command_line_of(process.pid)[-1:] == [LONG_WORD], "the whole command line")
     process.kill()
     process.wait()
-    assert processes.command_line_of(process.pid) == []
+    assert processtable.command_line_of(process.pid) == []
 
 
 def test_the_family_of_a_run_is_found_and_ended_without_proc(no_proc, child, monkeypatch):
     # How the BSDs' ps is asked for environments; the one of Linux has another letter for it.
-    asked = processtree._ps
-    monkeypatch.setattr(processtree, "_ps", lambda first, *rest: asked(first.replace("-axEww", "axeww"), *rest))
+    asked = processtable.ps
+    monkeypatch.setattr(processtable, "ps", lambda first, *rest: asked(first.replace("-axE", "axe"), *rest))
     process, marker = child
     # Not a child of the root: it is the marker that tells.
-    family = processtree.Family(process.pid + 1_000_000, marker)
+    family = processtable.Family(process.pid + 1_000_000, marker)
     until(lambda: family.look() == [process.pid], "the child is found")
-    assert processtree.marked(processtree.table(), marker[:-1]) == set()
+    assert processtable.marked(processtable.table(), marker[:-1]) == set()
     assert family.end(5.0, 10.0, process.poll) == 0
     assert process.returncode == -signal.SIGTERM
 
 
 def test_no_process_is_adopted_where_the_system_has_no_way_for_it(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert processtree.adopt_orphans() is False
+    assert processtable.adopt_orphans() is False
 
 
 def test_no_process_is_adopted_where_python_cannot_call_the_system(monkeypatch):
@@ -106,7 +105,7 @@ def test_no_process_is_adopted_where_python_cannot_call_the_system(monkeypatch):
         raise OSError("no such library")
 
     monkeypatch.setattr(ctypes, "CDLL", refuse)
-    assert processtree.adopt_orphans() is False
+    assert processtable.adopt_orphans() is False
 
 
 def test_a_group_that_may_not_be_signalled_any_more_counts_as_ended(monkeypatch):
@@ -115,7 +114,7 @@ def test_a_group_that_may_not_be_signalled_any_more_counts_as_ended(monkeypatch)
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "killpg", refuse)
-    processtree.send_to_group(os.getpgrp(), signal.SIGKILL)
+    processtable.send_to_group(os.getpgrp(), signal.SIGKILL)
     said = processes.said_by(["/bin/sh", "-c", "echo words"], timeout_s=20.0, max_bytes=100)
     assert said == b"words\n"
 

@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 from ...base.processes import find_program
+from ...base.processtable import MARKER, Family
 from ...base.program import for_children
 from ...base.waiting import readable
-from .processtree import MARKER, Family
 from .supervise import DISMISSED, encode_order
 
 # The supervisor starts isolated, as the built file does, from the same file or folder.

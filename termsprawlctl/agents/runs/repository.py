@@ -8,9 +8,9 @@ import subprocess
 import threading
 
 from ...base.processes import find_program
+from ...base.processtable import send_to_group
 from ...base.waiting import readable
 from ..model.wording import relative
-from .processtree import send_to_group
 
 # A repository with more changes than this is not compared.
 MAX_STATUS_BYTES = 2 << 20

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 
+from ...base.processtable import MARKER
 from ...base.tempfiles import HeldDirectory
 from ..clis.flavour import Flavour, Request
 from ..model.reader import Reader
@@ -16,7 +17,6 @@ from .capture import Capture
 from .child import HARD_LIMIT_S, Child, find_executable
 from .firstrun import FirstRun
 from .outcome import Outcome
-from .processtree import MARKER
 from .raw import RawReader
 from .repository import Watched
 from .verdict import (

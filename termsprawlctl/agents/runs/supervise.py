@@ -18,8 +18,8 @@ import signal
 import sys
 import time
 
+from ...base.processtable import Family, adopt_orphans, send_to_group
 from ...base.waiting import readable
-from .processtree import Family, adopt_orphans, send_to_group
 
 # Commands of the agent that outlive it get this long after SIGTERM.
 LEFTOVER_GRACE_S = 0.5

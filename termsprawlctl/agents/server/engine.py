@@ -6,13 +6,13 @@ import os
 import threading
 
 from ...base.log import log
+from ...base.processtable import inside_a_run
 from ..clis.flavour import Request
 from ..clis.flavours import flavour
 from ..model.arguments import RunCall
 from ..model.ends import both_ends
 from ..model.settings import Settings
 from ..runs import result
-from ..runs.processtree import inside_a_run
 from ..runs.run import Outcome, Run
 from ..runs.verdict import COMPLETED
 from . import allocator, outputs

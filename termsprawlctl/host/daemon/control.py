@@ -13,7 +13,8 @@ from ...app import transport
 from ...base.errors import CtlError
 from ...base.files import Explained, named_directory, remove_quietly
 from ...base.layout import DataPaths
-from ...base.processes import command_line_of, environment_without, spawn_detached
+from ...base.processes import environment_without, spawn_detached
+from ...base.processtable import command_line_of
 from ...base.program import own_argv
 from ...base.tmux import Tmux, find, refuse_foreign_socket
 from ..registry.projects import ProjectStore, check_folder, operator_node, operator_session

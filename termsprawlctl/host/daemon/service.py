@@ -21,7 +21,7 @@ from ...base.errors import FAILED, OK, CtlError
 from ...base.files import Explained, private_directory, remove_quietly, write_atomically
 from ...base.layout import DataPaths
 from ...base.ownership import is_ours
-from ...base.processes import command_line_of
+from ...base.processtable import command_line_of
 from ...base.program import program_file
 from ...base.tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
 from ...operations import guides

@@ -19,10 +19,8 @@ import re
 import stat
 
 from ...base import jsontext
-from ...base.errors import CtlError
 from ...base.files import read_small
 from ...base.layout import is_id
-from ...base.processes import run
 from . import context
 
 MAX_RECORD_BYTES = 64 << 10
@@ -32,21 +30,12 @@ TAIL_BYTES = 8 << 20
 HEAD_BYTES = 4 << 20
 MAX_CANDIDATES = 20
 MAX_SLUG_CHARS = 200  # a longer path is cut there, and something is appended
-PS_TIMEOUT_S = 5.0
 
 
 def configuration(environment: dict[str, str]) -> str | None:
     """The configuration folder of a Claude Code with this environment."""
     chosen, home = environment.get("CLAUDE_CONFIG_DIR"), environment.get("HOME")
     return chosen or (os.path.join(home, ".claude") if home else None)
-
-
-def processes_on(tty: str) -> list[int]:
-    """The ids of the processes that belong to a terminal; [] when that cannot be told."""
-    with contextlib.suppress(CtlError):
-        done = run(["ps", "-t", tty.removeprefix("/dev/"), "-o", "pid="], timeout_s=PS_TIMEOUT_S)
-        return [int(word) for word in done.stdout.split() if word.isdigit()]
-    return []
 
 
 def find(configuration_folder: str, node_id: str, pids: list[int], folder: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...base import processtable
 from ...base.errors import CtlError
 from ...base.tmux import TmuxError
 from ..canvas import model, project_file
@@ -46,6 +47,6 @@ def _environment(host) -> dict[str, str]:
 
 def _pids(host, peer) -> list[int]:
     try:
-        return claude_files.processes_on(host.terminals.describe(peer.node_id, "#{pane_tty}"))
+        return processtable.on_terminal(host.terminals.describe(peer.node_id, "#{pane_tty}"))
     except CtlError:
         return []  # it has ended

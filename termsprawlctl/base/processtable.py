@@ -1,8 +1,11 @@
-"""Find and end all processes of a run, wherever they have put themselves.
+"""The processes of this machine: the table, what one was started with, groups and whole trees and how they end.
+
+All is read from /proc where there is one, from `ps` elsewhere (macOS, the BSDs). An agent's CLI
+starts only when its supervisor has loaded this, so it imports little.
 
 Agents start their commands in sessions and groups of their own, so a signal to the
 CLI's group does not reach them; and a command that outlives its parent belongs to
-nobody. They are found as descendants, by the marker variable in their environment, and
+nobody. A Family finds them as descendants, by the marker variable in their environment, and
 by having been seen as either before.
 """
 
@@ -13,9 +16,16 @@ import signal
 import sys
 import time
 
-MARKER = "TERMSPRAWLCTL_AGENT_RUN"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+MARKER = "TERMSPRAWLCTL_AGENT_RUN"  # in the environment of all that an agent run starts
 LOOK_S = 0.02
-PS_TIMEOUT_S = 5.0
+PS_TIMEOUT_S = 5.0  # it only reads the table
+# Fields of /proc/PID/stat behind the name, see proc(5).
+STATE, PARENT, FOREGROUND_GROUP, BORN, START_STACK = 0, 1, 5, 19, 25
+_ENDED = ("Z", "X")
 
 
 class Process:
@@ -32,28 +42,23 @@ class Process:
 
 def table() -> dict[int, Process]:
     """All processes of the machine, by number."""
-    return _table_of_proc() if os.path.isdir("/proc/self") else _table_of_ps()
+    return _table_of_proc() if has_proc() else _table_of_ps()
 
 
 def _table_of_proc() -> dict[int, Process]:
     found = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    stat = file.read()
-            except OSError:
-                continue  # it has ended
-            # The name in parentheses may hold anything, closing parentheses too.
-            fields = stat[stat.rindex(b")") + 2 :].split()
-            pid = int(name)
-            found[pid] = Process(pid, int(fields[1]), fields[19].decode(), zombie=fields[0] in (b"Z", b"X"))
+            fields = stat_fields(int(name))
+            if fields:  # else it has ended
+                pid = int(name)
+                found[pid] = Process(pid, int(fields[PARENT]), fields[BORN], zombie=fields[STATE] in _ENDED)
     return found
 
 
 def _table_of_ps() -> dict[int, Process]:
     found = {}
-    for line in _ps("-axo", "pid=,ppid=,stat=,lstart=").splitlines():
+    for line in ps("-axo", "pid=,ppid=,stat=,lstart=").splitlines():
         words = line.split(None, 3)
         if len(words) == 4:
             pid = int(words[0])
@@ -61,19 +66,74 @@ def _table_of_ps() -> dict[int, Process]:
     return found
 
 
-def _ps(*arguments: str) -> str:
+def has_proc() -> bool:
+    """Whether the system has Linux's /proc."""
+    return os.path.isdir("/proc/self/fd")
+
+
+def stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat behind the name (STATE and so on); [] when there is no such process.
+
+    Raises OSError when none can be read, for want of descriptors.
+    """
+    # The name in parentheses may hold anything, closing parentheses too.
+    return read_proc(pid, "stat").decode("utf-8", "replace").rpartition(")")[2].split()
+
+
+def read_proc(pid: int, name: str) -> bytes:
+    """The file /proc/PID/NAME; b"" when there is no such process, or it hides that. Raises OSError as stat_fields()."""
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+
+
+def ps(*arguments: str) -> str:
+    """What `ps` prints; "" when it fails or does not end in time."""
     import subprocess
 
+    program = next((path for path in ("/bin/ps", "/usr/bin/ps") if os.path.exists(path)), "/bin/ps")
     try:
         done = subprocess.run(  # noqa: S603 - fixed words
-            ["/bin/ps", *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=PS_TIMEOUT_S, check=False
+            # -ww: where it writes to no terminal, macOS cuts lines after 79 characters.
+            [program, "-ww", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PS_TIMEOUT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace")
 
 
-def descendants(processes: dict[int, Process], roots) -> set[int]:
+def column(name: str, pid: int) -> str:
+    """One column of `ps` for one process, for example "args"; "" when there is no such process."""
+    return ps("-o", f"{name}=", "-p", str(pid)).strip()
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not waited for does not."""
+    if has_proc():
+        return stat_fields(pid)[:1] not in ([], ["Z"], ["X"])
+    return column("stat", pid)[:1] not in ("", "Z")
+
+
+def command_line_of(pid: int) -> list[str]:
+    """The words that a process was started with; [] when there is no such process, or it hides them."""
+    if has_proc():
+        words = read_proc(pid, "cmdline").decode("utf-8", "replace")
+        return words.rstrip("\0").split("\0") if words else []
+    return column("args", pid).split()
+
+
+def on_terminal(tty: str) -> list[int]:
+    """The numbers of the processes that belong to a terminal; [] when that cannot be seen."""
+    return [int(word) for word in ps("-t", tty.removeprefix("/dev/"), "-o", "pid=").split() if word.isdigit()]
+
+
+def descendants(processes: dict[int, Process], roots: Iterable[int]) -> set[int]:
     """The numbers of all children of the roots, and theirs, and so on; without the roots."""
     children: dict[int, list[int]] = {}
     for process in processes.values():
@@ -91,18 +151,17 @@ def descendants(processes: dict[int, Process], roots) -> set[int]:
 def marked(processes: dict[int, Process], marker: str) -> set[int]:
     """The processes that were started with MARKER=marker in their environment."""
     wanted = f"{MARKER}={marker}"
-    if os.path.isdir("/proc/self"):
+    if has_proc():
         entry = wanted.encode()
         return {pid for pid in processes if entry in environment_of(pid)}
-    lines = (line.split(None, 1) for line in _ps("-axEww", "-o", "pid=,command=").splitlines())
+    lines = (line.split(None, 1) for line in ps("-axE", "-o", "pid=,command=").splitlines())
     return {int(words[0]) for words in lines if len(words) == 2 and wanted in words[1].split()}
 
 
 def environment_of(pid: int) -> list[bytes]:
     """The environment that a process was started with (Linux); [] where it cannot be read."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return file.read().split(b"\0")
+        return read_proc(pid, "environ").split(b"\0")
     except OSError:
         return []
 
@@ -119,10 +178,10 @@ def inside_a_run() -> bool:
     while pid > 1 and pid in processes and pid not in ancestors:
         ancestors.append(pid)
         pid = processes[pid].parent
-    if os.path.isdir("/proc/self"):
+    if has_proc():
         start = f"{MARKER}=".encode()
         return any(entry.startswith(start) for pid in ancestors for entry in environment_of(pid))
-    lines = _ps("-Eww", "-o", "command=", "-p", ",".join(map(str, ancestors))) if ancestors else ""
+    lines = ps("-E", "-o", "command=", "-p", ",".join(map(str, ancestors))) if ancestors else ""
     return f" {MARKER}=" in lines
 
 
@@ -151,7 +210,7 @@ class Family:
         self._seen = {process.pid: process.born for process in alive}
         return list(self._seen)
 
-    def end(self, grace_s: float, limit_s: float, reap) -> int:
+    def end(self, grace_s: float, limit_s: float, reap: Callable[[], object]) -> int:
         """End them all: SIGTERM, after grace_s seconds SIGKILL, until none is left or limit_s is over.
 
         `reap()` collects ended children between looks. Returns how many are left.
@@ -200,6 +259,11 @@ def send_to_group(group: int, number: int) -> None:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def kill_group(leader: int) -> None:
+    """Kill what is left of a group of our own, whose leader has not been waited for or has just been."""
+    send_to_group(leader, signal.SIGKILL)
 
 
 def adopt_orphans() -> bool:

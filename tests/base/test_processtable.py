@@ -10,8 +10,8 @@ import sys
 import pytest
 from support.scripted_agent import is_alive, until
 
-from termsprawlctl.agents.runs import processtree
-from termsprawlctl.agents.runs.processtree import MARKER, Family, descendants, marked, table
+from termsprawlctl.base import processtable
+from termsprawlctl.base.processtable import MARKER, Family, descendants, marked, table
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
@@ -34,7 +34,7 @@ def test_the_table_knows_this_process_and_its_parent():
 @pytest.mark.skipif(not os.path.exists("/bin/ps"), reason="there is no /bin/ps")
 def test_ps_tells_the_same_as_proc(child):
     process, _ = child
-    by_ps, by_proc = processtree._table_of_ps(), processtree._table_of_proc()
+    by_ps, by_proc = processtable._table_of_ps(), processtable._table_of_proc()
     for pid in (os.getpid(), process.pid):
         assert (by_ps[pid].parent, by_ps[pid].zombie) == (by_proc[pid].parent, by_proc[pid].zombie)
         assert by_ps[pid].born
@@ -83,8 +83,8 @@ def test_one_look_that_misses_a_process_does_not_end_the_search(child, monkeypat
     # Reading the table takes its time: a process that forks and exits meanwhile is missed, and its child, too.
     process, marker = child
     until(lambda: process.pid in marked(table(), marker), "the marker")
-    real, blind = processtree.table, [True]
-    monkeypatch.setattr(processtree, "table", lambda: {} if blind and blind.pop() else real())
+    real, blind = processtable.table, [True]
+    monkeypatch.setattr(processtable, "table", lambda: {} if blind and blind.pop() else real())
     assert Family(process.pid + 1_000_000, marker).end(5.0, 10.0, process.poll) == 0
     assert not is_alive(process.pid)
 
@@ -92,7 +92,7 @@ def test_one_look_that_misses_a_process_does_not_end_the_search(child, monkeypat
 def test_a_table_that_cannot_be_read_for_a_while_does_not_end_the_search(child, monkeypatch):
     process, marker = child
     until(lambda: process.pid in marked(table(), marker), "the marker")
-    real, failures = processtree.table, [1, 2, 3]
+    real, failures = processtable.table, [1, 2, 3]
 
     def short_of_descriptors():
         if failures:
@@ -100,6 +100,6 @@ def test_a_table_that_cannot_be_read_for_a_while_does_not_end_the_search(child, 
             raise OSError(24, "Too many open files")
         return real()
 
-    monkeypatch.setattr(processtree, "table", short_of_descriptors)
+    monkeypatch.setattr(processtable, "table", short_of_descriptors)
     assert Family(process.pid + 1_000_000, marker).end(5.0, 10.0, process.poll) == 0
     assert not is_alive(process.pid)
