@@ -11,20 +11,20 @@ from ..base.errors import FAILED, INTERRUPTED, OK, CtlError
 from ..base.files import Explained
 from ..base.log import Log
 from ..base.processtable import inside_a_run
-from .clis.flavour import Flavour, Request
-from .model.activity import summary
+from .clis.cli import AgentCli, Request
 from .model.settings import Settings
-from .model.wording import plain
-from .runs import result
-from .runs.run import Outcome, Run
-from .runs.verdict import COMPLETED
+from .model.steps import summary
+from .model.text import plain
+from .runs import render
+from .runs.run import Result, Run
+from .runs.status import COMPLETED
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LAST_WORDS_S = 1.0  # a terminal takes them at once
 UNLIMITED_BYTES = 1 << 62
 
 
-def run(flavour: Flavour, request: Request, settings: Settings, *, as_json: bool) -> int:
+def run(cli: AgentCli, request: Request, settings: Settings, *, as_json: bool) -> int:
     """Carry out the run and print it; returns the exit status."""
     if inside_a_run():
         raise CtlError("refused: this is inside a run of an agent, and an agent must not start agents.")
@@ -33,22 +33,22 @@ def run(flavour: Flavour, request: Request, settings: Settings, *, as_json: bool
     settings.result_bytes = UNLIMITED_BYTES
     # A reader that stalls must hold up neither the time limits of the run nor its end.
     steps = Log(console.STDERR)
-    work = Run(flavour, request, settings, lambda line: _tell(steps, line))
+    work = Run(cli, request, settings, lambda line: _tell(steps, line))
     try:
         with Explained("the run could not be prepared", "Check free space and permissions."):
-            outcome = work.execute(cancelled, lambda label: _tell(steps, label))
+            result = work.execute(cancelled, lambda label: _tell(steps, label))
         # All that is left is to print: a signal ends that as it ends any program.
         for number, handler in usual.items():
             signal.signal(number, handler)
         steps.drain(LAST_WORDS_S)
         last_words = ""
         if as_json:
-            content = result.structure_of(outcome, settings)
-            if outcome.verdict.status == COMPLETED:
+            content = render.structure_of(result, settings)
+            if result.status.name == COMPLETED:
                 content["answer"] = "".join(work.answer()).strip("\n")
             console.out(jsontext.pretty(content) + "\n")
         else:
-            last_words = _print(outcome, work, settings)
+            last_words = _print(result, work, settings)
         if cancelled.is_set():
             # Whoever has ended the run does not wait for somebody to read why.
             _tell(steps, last_words)
@@ -59,7 +59,7 @@ def run(flavour: Flavour, request: Request, settings: Settings, *, as_json: bool
                 console.err(last_words)
     finally:
         work.close()
-    if outcome.verdict.status == COMPLETED:
+    if result.status.name == COMPLETED:
         return OK
     return INTERRUPTED if cancelled.is_set() else FAILED
 
@@ -69,22 +69,22 @@ def _tell(steps: Log, line: str) -> None:
         steps.write(console.harmless(line + "\n"))
 
 
-def _print(outcome: Outcome, work: Run, settings: Settings) -> str:
+def _print(result: Result, work: Run, settings: Settings) -> str:
     """Print the answer; returns what there is to say about the run."""
     words = []
-    if outcome.verdict.status == COMPLETED:
+    if result.status.name == COMPLETED:
         # A terminal obeys escapes that an answer may hold; a file or a pipe gets it as it is.
         clean = plain if os.isatty(console.STDOUT) else str
         for piece in work.answer():
             console.out(clean(piece))
         console.out("\n")
     else:
-        words.append(result.failure_text(outcome, UNLIMITED_BYTES))
+        words.append(render.failure_text(result, UNLIMITED_BYTES))
     if settings.trace:
-        lines = summary(outcome.reader.steps(answered=outcome.verdict.answered), outcome.reader.activity.omitted)
-        if outcome.verdict.note:
-            lines.append(f"Note: {outcome.verdict.note}.")
-        if outcome.reader.session_id:
-            lines.append(f"Session: {outcome.reader.session_id} (--resume continues it)")
+        lines = summary(result.reader.steps(answered=result.status.answered), result.reader.activity.omitted)
+        if result.status.note:
+            lines.append(f"Note: {result.status.note}.")
+        if result.reader.session_id:
+            lines.append(f"Session: {result.reader.session_id} (--resume continues it)")
         words += ["", *lines]
     return "\n".join(words)

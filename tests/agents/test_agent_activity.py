@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from termsprawlctl.agents.model import activity as account
-from termsprawlctl.agents.model.activity import Activity, summary
-from termsprawlctl.agents.model.wording import clip, one_line, plain, shorten, unwrapped
-from termsprawlctl.agents.server.pacing import Paced
+from termsprawlctl.agents.model import steps as account
+from termsprawlctl.agents.model.steps import Activity, summary
+from termsprawlctl.agents.model.text import clip, one_line, plain, shorten, unwrapped
 
 
 @pytest.mark.parametrize(
@@ -170,23 +169,3 @@ def test_calls_that_never_end_do_not_fill_memory():
         "exitCode": 0,
         "status": "completed",
     }
-
-
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-def test_labels_that_come_too_fast_are_told_together_and_none_is_lost():
-    sent, clock = [], Clock()
-    paced = Paced(sent.append, clock)
-    for number in range(6):
-        paced(f"label {number}")
-    assert sent[:3] == ["label 0", "label 1", "label 2"]
-    assert sent[-1] == "label 3 · label 4 · label 5"
-    clock.now += 10
-    paced("later")
-    assert sent[-1] == "later"

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from termsprawlctl.agents.model.arguments import BadArguments, RunCall, run_id, wait_s
-from termsprawlctl.agents.model.settings import Folders, from_environment
+from termsprawlctl.agents.model.settings import from_environment
+from termsprawlctl.agents.server.folders import Folders
 
 
 def read(**variables):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.agents.clis.flavours import FLAVOURS, flavour
-from termsprawlctl.agents.model.activity import summary
+from termsprawlctl.agents.clis.registry import NAMES, agent_cli
 from termsprawlctl.agents.model.settings import Settings
-from termsprawlctl.agents.runs.result import structure_of, text_of
-from termsprawlctl.agents.runs.run import Outcome, Request
-from termsprawlctl.agents.runs.verdict import COMPLETED, Ending, judge
+from termsprawlctl.agents.model.steps import summary
+from termsprawlctl.agents.runs.render import structure_of, text_of
+from termsprawlctl.agents.runs.run import Request, Result
+from termsprawlctl.agents.runs.status import COMPLETED, Ending, judge
 
 STREAMS = Path(__file__).resolve().parent.parent / "data" / "agent_streams"
 CWD = "/srv/project"
@@ -20,7 +20,7 @@ KILLED = -9
 
 
 def recorded():
-    for cli in FLAVOURS:
+    for cli in NAMES:
         for case, expected in json.loads((STREAMS / f"{cli}.json").read_text()).items():
             yield pytest.param(cli, case, expected, id=f"{cli}-{case}")
 
@@ -38,8 +38,8 @@ def errors_of(cli, case):
 
 
 def read(cli, lines, exit_status, errors=""):
-    """(reader, labels, verdict) of these lines."""
-    kind = flavour(cli)
+    """(reader, labels, status) of these lines."""
+    kind = agent_cli(cli)
     reader = kind.reader(CWD)
     labels = []
     for line in lines:
@@ -55,17 +55,17 @@ def shown(text):
 
 @pytest.mark.parametrize(("cli", "case", "expected"), RECORDED)
 def test_a_recorded_run_is_told_as_it_was(cli, case, expected):
-    reader, labels, verdict = read(cli, lines_of(cli, case), expected["exit"], errors_of(cli, case))
+    reader, labels, status = read(cli, lines_of(cli, case), expected["exit"], errors_of(cli, case))
     told = {
         "exit": expected["exit"],
-        "status": verdict.status,
-        "code": verdict.code,
-        "message": verdict.message,
-        "note": verdict.note,
+        "status": status.name,
+        "code": status.code,
+        "message": status.message,
+        "note": status.note,
         "session": reader.session_id,
-        "answer": shown("\n\n".join(reader.answer_parts())) if verdict.answered else "",
+        "answer": shown("\n\n".join(reader.answer_parts())) if status.answered else "",
         "labels": labels,
-        "summary": summary(reader.steps(answered=verdict.answered))[1:],
+        "summary": summary(reader.steps(answered=status.answered))[1:],
         "files": reader.activity.files,
     }
     empty = ("code", "message", "note", "session", "answer", "files")
@@ -77,15 +77,15 @@ def test_a_run_cut_after_any_line_is_never_a_crash_and_never_a_success_it_was_no
     lines = lines_of(cli, case)
     _, _, whole = read(cli, lines, expected["exit"], errors_of(cli, case))
     for end in range(len(lines)):
-        reader, _, verdict = read(cli, lines[:end], KILLED)
+        reader, _, status = read(cli, lines[:end], KILLED)
         # What a killed CLI had printed is the whole run only if its closing event was there.
-        assert verdict.status != COMPLETED or (whole.status == COMPLETED and reader.ended), f"cut after line {end}"
-        outcome = Outcome(cli, verdict, reader, Request("p", CWD))
-        outcome.exit_status = KILLED
-        text = text_of(outcome, Settings())
+        assert status.name != COMPLETED or (whole.status == COMPLETED and reader.ended), f"cut after line {end}"
+        result = Result(cli, status, reader, Request("p", CWD))
+        result.exit_status = KILLED
+        text = text_of(result, Settings())
         assert text.strip()
         assert not any(line.lstrip("- ").startswith('{"') for line in text.splitlines())
-        json.dumps(structure_of(outcome, Settings()))
+        json.dumps(structure_of(result, Settings()))
 
 
 @pytest.mark.parametrize(("cli", "case", "expected"), RECORDED)
@@ -95,7 +95,7 @@ def test_a_line_cut_in_two_by_a_kill_is_never_shown_raw(cli, case, expected):
         assert not any('{"' in text for text in summary(reader.steps(answered=False))), line[:80]
 
 
-@pytest.mark.parametrize("cli", FLAVOURS)
+@pytest.mark.parametrize("cli", NAMES)
 @pytest.mark.parametrize(
     "line",
     [
@@ -137,21 +137,21 @@ def test_a_line_cut_in_two_by_a_kill_is_never_shown_raw(cli, case, expected):
     ],
 )
 def test_no_shape_of_an_event_breaks_a_reader(cli, line):
-    reader, _, verdict = read(cli, [line, line], 0)
-    assert isinstance(summary(reader.steps(answered=verdict.answered)), list)
+    reader, _, status = read(cli, [line, line], 0)
+    assert isinstance(summary(reader.steps(answered=status.answered)), list)
 
 
 def test_numbers_that_json_does_not_have_are_left_out_of_the_result():
-    run = flavour("codex").reader("/srv/project")
+    run = agent_cli("codex").reader("/srv/project")
     run.feed(b'{"type":"turn.completed","usage":{"input_tokens":1e999,"output_tokens":NaN,"cached":-Infinity,"n":5}}')
-    outcome = Outcome("codex", judge(flavour("codex"), run, Ending(0)), run, Request("p", "/srv/project"))
-    assert structure_of(outcome, Settings())["usage"] == {"n": 5}
+    result = Result("codex", judge(agent_cli("codex"), run, Ending(0)), run, Request("p", "/srv/project"))
+    assert structure_of(result, Settings())["usage"] == {"n": 5}
 
 
 def test_an_event_of_an_unknown_type_is_kept_and_does_not_end_the_run():
     lines = [b'{"type":"turn.rated","stars":5}', *lines_of("codex", "plain")]
-    reader, _, verdict = read("codex", lines, 0)
-    assert verdict.status == COMPLETED
+    reader, _, status = read("codex", lines, 0)
+    assert status.name == COMPLETED
     assert summary(reader.steps(answered=True))[1:] == ["- unknown event: turn.rated"]
 
 
@@ -167,8 +167,8 @@ def test_the_streams_of_older_codex_versions_are_understood():
         {"type": "task_complete", "last_agent_message": "All done."},
     ]
     lines = [json.dumps({"id": "0", "msg": message}).encode() for message in old]
-    reader, labels, verdict = read("codex", lines, 0)
-    assert verdict.status == COMPLETED
+    reader, labels, status = read("codex", lines, 0)
+    assert status.name == COMPLETED
     assert reader.answer_parts() == ["All done."]
     assert reader.session_id == "s-1"
     assert summary(reader.steps(answered=True))[1:] == [
@@ -184,14 +184,14 @@ def test_items_named_as_in_older_codex_versions_are_understood():
         b'{"type":"item.completed","item":{"id":"i","item_type":"assistant_message","text":"Hello."}}',
         b'{"type":"turn.completed"}',
     ]
-    reader, _, verdict = read("codex", lines, 0)
-    assert (verdict.status, reader.answer_parts()) == (COMPLETED, ["Hello."])
+    reader, _, status = read("codex", lines, 0)
+    assert (status.name, reader.answer_parts()) == (COMPLETED, ["Hello."])
 
 
 def test_a_version_whose_events_are_all_unknown_is_named_as_the_fault():
     lines = [b'{"kind":"begin"}', b'{"kind":"end","text":"hi"}']
-    _, _, verdict = read("codex", lines, 0)
-    assert verdict.code == "no_answer"
+    _, _, status = read("codex", lines, 0)
+    assert status.code == "no_answer"
     _, _, plain = read("codex", [b"Hello, here is your answer."], 0)
     assert plain.code == "wrong_version"
     assert "AGENT_CLI_MCP_STRUCTURED=0" in plain.remedy
@@ -208,9 +208,9 @@ def test_the_second_version_of_the_opencode_stream_is_understood():
         b'{"type":"text","sessionID":"ses_1","part":{"messageID":"m","text":"Recovered."}}',
         b'{"type":"step_finish","sessionID":"ses_1","part":{"reason":"stop"}}',
     ]
-    reader, _, verdict = read("opencode", lines, 1)
-    assert (verdict.status, reader.answer_parts()) == (COMPLETED, ["Recovered."])
-    assert "exit 1" in verdict.note
+    reader, _, status = read("opencode", lines, 1)
+    assert (status.name, reader.answer_parts()) == (COMPLETED, ["Recovered."])
+    assert "exit 1" in status.note
     assert summary(reader.steps(answered=True))[1:] == ["- ran `false` -> exit 3"]
 
 
@@ -231,11 +231,11 @@ def test_a_call_that_claude_was_not_permitted_to_make_is_declined_and_noted():
             "permission_denials": [{"tool_name": "Bash", "tool_input": {"command": "echo hi > b.txt"}}],
         },
     ]
-    reader, _, verdict = read("claude", [json.dumps(event).encode() for event in events], 0)
+    reader, _, status = read("claude", [json.dumps(event).encode() for event in events], 0)
     assert summary(reader.steps(answered=True))[1:] == ["- ran `echo hi > b.txt` -> declined | It needs an answer."]
-    assert verdict.status == COMPLETED
-    assert "echo hi > b.txt" in verdict.note
-    assert "--permission-mode acceptEdits" in verdict.note
+    assert status.name == COMPLETED
+    assert "echo hi > b.txt" in status.note
+    assert "--permission-mode acceptEdits" in status.note
 
 
 def test_claude_is_not_done_while_an_agent_in_the_background_may_still_report():

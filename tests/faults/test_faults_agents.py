@@ -18,8 +18,8 @@ from support import faults
 from support.mcp_client import McpServer
 from support.scripted_agent import Box, is_alive, structured, text, until
 
-from termsprawlctl.agents.clis.flavour import Request
-from termsprawlctl.agents.clis.flavours import flavour
+from termsprawlctl.agents.clis.cli import Request
+from termsprawlctl.agents.clis.registry import agent_cli
 from termsprawlctl.agents.model.settings import Settings
 from termsprawlctl.agents.runs import run
 from termsprawlctl.agents.server import outputs
@@ -236,8 +236,8 @@ def test_a_cli_that_prints_without_end_is_ended_before_the_disk_is_full(box, mon
     monkeypatch.setattr(run, "MAX_PRINTED_BYTES", 1 << 20)
     for stream in ("stdout", "stderr"):
         box.script(f"begin()\nwhile True: sys.{stream}.write('x' * 100 + chr(10))\n")
-        outcome = in_this_process(box, monkeypatch)
-        assert (outcome.verdict.status, outcome.verdict.code) == ("failed", "flood"), stream
+        result = in_this_process(box, monkeypatch)
+        assert (result.status.name, result.status.code) == ("failed", "flood"), stream
         assert box.leftovers() == []
         assert box.processes() == []
 
@@ -255,10 +255,10 @@ def test_a_list_of_models_without_end_is_no_list(box, monkeypatch):
 
 
 def in_this_process(box, monkeypatch, agent: str = "codex"):
-    """The outcome of a run that this process carries out itself."""
+    """The result of a run that this process carries out itself."""
     for name, value in box.env.items():
         monkeypatch.setenv(name, value)
-    work = run.Run(flavour(agent), Request("p", str(box.project)), Settings(), lambda _line: None)
+    work = run.Run(agent_cli(agent), Request("p", str(box.project)), Settings(), lambda _line: None)
     try:
         return work.execute(threading.Event(), lambda _label: None)
     finally:

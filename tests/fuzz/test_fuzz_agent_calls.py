@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import corpus, hostile
-from support.agent_results import check_ended, check_outcome
+from support.agent_results import check_ended, check_result
 from support.scripted_agent import Box
 
-from termsprawlctl.agents.clis.flavours import FLAVOURS
+from termsprawlctl.agents.clis.registry import NAMES
 from termsprawlctl.agents.model.arguments import MAX_MODEL, BadArguments, RunCall
-from termsprawlctl.agents.model.settings import EFFORTS, RESULT_BYTES, Folders, Settings, from_environment
-from termsprawlctl.agents.server.tool import AgentProvider
+from termsprawlctl.agents.model.settings import EFFORTS, RESULT_BYTES, Settings, from_environment
+from termsprawlctl.agents.server.folders import Folders
+from termsprawlctl.agents.server.provider import AgentProvider
 from termsprawlctl.mcp.provider import Context
 
 # Says what the file named by the prompt holds, and ends well.
@@ -132,7 +133,7 @@ def test_every_call_has_a_result(provider, call):
         assert done["structuredContent"]["error"]["code"] == "not_installed"
     else:
         assert "not installed" in text
-        check_outcome(structure)
+        check_result(structure)
 
 
 # --- the built file and a CLI that prints anything ------------------------------------------
@@ -158,7 +159,7 @@ def outcomes(server, ids: list) -> tuple[dict, dict]:
     return results, progress
 
 
-@pytest.mark.parametrize("agent", FLAVOURS)
+@pytest.mark.parametrize("agent", NAMES)
 def test_a_cli_that_prints_anything_leaves_a_server_that_serves_the_next(box, agent):
     box.script(PLAYER, agent)
     files = [path for path in corpus.entries("agent_streams") if path.name.startswith((agent, "mixed", "lines"))]

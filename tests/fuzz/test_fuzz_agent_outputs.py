@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import corpus, hostile
 
-from termsprawlctl.agents.clis import opencode_models
-from termsprawlctl.agents.clis.flavours import FLAVOURS, flavour
+from termsprawlctl.agents.clis import opencode
+from termsprawlctl.agents.clis.registry import NAMES, agent_cli
 from termsprawlctl.agents.model.arguments import MAX_MODEL
-from termsprawlctl.agents.runs import repository
+from termsprawlctl.agents.runs import snapshot
 from termsprawlctl.agents.runs.capture import MAX_LOG_LINE, Capture
 from termsprawlctl.agents.runs.raw import KEPT_BYTES, RawReader
-from termsprawlctl.agents.runs.verdict import MAX_MESSAGE, Ending, judge, judge_raw, last_line
+from termsprawlctl.agents.runs.status import MAX_MESSAGE, Ending, judge, judge_raw, last_line
 
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -40,7 +40,7 @@ entries = st.builds(lambda name, model: f"{name}\n{json.dumps(model, indent=2)}\
 
 
 def check_choice(listing: str) -> None:
-    chosen = opencode_models.best(listing)
+    chosen = opencode.best_model(listing)
     assert chosen.isprintable()
     assert len(chosen) <= MAX_MODEL
     assert not chosen or "/" in chosen
@@ -78,14 +78,14 @@ def test_a_log_of_any_bytes_is_told_in_short_lines_without_controls(tmp_path_fac
         assert 0 < len(line) <= MAX_LOG_LINE
         assert not CONTROLS.search(line)
     assert len(last_line(tail)) <= MAX_MESSAGE
-    for cli in FLAVOURS:
-        kind = flavour(cli)
-        for verdict in (
+    for cli in NAMES:
+        kind = agent_cli(cli)
+        for status in (
             judge(kind, kind.reader("/"), Ending(1, "", tail)),
             judge_raw(kind, Ending(1, "", tail), answered=False),
         ):
-            assert verdict.status == "failed"
-            assert not CONTROLS.search(verdict.message + verdict.remedy + verdict.note)
+            assert status.name == "failed"
+            assert not CONTROLS.search(status.message + status.remedy + status.note)
 
 
 @given(st.lists(logs.map(b"\n".join) | floods, max_size=4))
@@ -119,7 +119,7 @@ records = st.builds(
 
 @given(st.lists(records | hostile.binary, max_size=8).map(b"\0".join))
 def test_a_status_of_any_bytes_is_read_as_far_as_it_is_one(output):
-    commit, codes = repository.parse_status(output)
+    commit, codes = snapshot.parse_status(output)
     assert isinstance(commit, str)
     assert all(isinstance(code, str) for code in codes.values())
-    assert isinstance(repository.parse_name_status(output), dict)
+    assert isinstance(snapshot.parse_name_status(output), dict)

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from support import corpus, hostile
 from support.agent_results import check_ended
 
-from termsprawlctl.agents.clis.flavours import FLAVOURS, flavour
-from termsprawlctl.agents.model import ends
-from termsprawlctl.agents.model.activity import summary
+from termsprawlctl.agents.clis.registry import NAMES, agent_cli
+from termsprawlctl.agents.model import head_tail
 from termsprawlctl.agents.model.settings import Settings
-from termsprawlctl.agents.model.wording import MAX_LABEL
-from termsprawlctl.agents.runs.result import full_text, structure_of, text_of, too_long
-from termsprawlctl.agents.runs.run import Outcome, Request
+from termsprawlctl.agents.model.steps import summary
+from termsprawlctl.agents.model.text import MAX_LABEL
+from termsprawlctl.agents.runs.render import full_text, structure_of, text_of, too_long
+from termsprawlctl.agents.runs.run import Request, Result
+from termsprawlctl.agents.runs.status import Ending, judge
 from termsprawlctl.agents.runs.stream import Lines
-from termsprawlctl.agents.runs.verdict import Ending, judge
 
 STREAMS = Path(__file__).resolve().parent.parent / "data" / "agent_streams"
 MARK = "0123456789abcdef"
@@ -74,7 +74,7 @@ def shape(value: object, key: str = "") -> str:
 
 # --- strategies -----------------------------------------------------------------------------
 
-clis = st.sampled_from(sorted(FLAVOURS))
+clis = st.sampled_from(sorted(NAMES))
 
 
 def places(value: object, path: tuple = ()) -> list[tuple]:
@@ -179,7 +179,7 @@ def vocabulary(cli: str):
     )
 
 
-vocabularies = {cli: vocabulary(cli) for cli in FLAVOURS}
+vocabularies = {cli: vocabulary(cli) for cli in NAMES}
 inventions = clis.flatmap(lambda cli: st.tuples(st.just(cli), st.lists(vocabularies[cli], max_size=8).map(b"\n".join)))
 endings = st.builds(
     Ending,
@@ -192,9 +192,9 @@ endings = st.builds(
 # --- a run without its process --------------------------------------------------------------
 
 
-def played(cli: str, pieces: list[bytes], end: Ending, limit: int = 11_000) -> tuple[Outcome, dict]:
-    """What a server makes of this output: the outcome and the tool's result; checks all on the way."""
-    kind = flavour(cli)
+def played(cli: str, pieces: list[bytes], end: Ending, limit: int = 11_000) -> tuple[Result, dict]:
+    """What a server makes of this output: the result and the tool's result; checks all on the way."""
+    kind = agent_cli(cli)
     reader, lines = kind.reader("/srv/project"), Lines(MARK)
     labels: list[str] = []
     for piece in pieces:
@@ -207,21 +207,21 @@ def played(cli: str, pieces: list[bytes], end: Ending, limit: int = 11_000) -> t
     for label in labels:
         assert len(label) <= MAX_LABEL + 20, label
         assert not CONTROLS_OR_LINE_ENDS.search(label), label
-    outcome = Outcome(cli, judge(kind, reader, end), reader, Request("p", "/srv/project"))
-    outcome.exit_status, outcome.errors = end.exit_status, end.errors
-    outcome.changes = dict(reader.activity.files)
+    result = Result(cli, judge(kind, reader, end), reader, Request("p", "/srv/project"))
+    result.exit_status, result.errors = end.exit_status, end.errors
+    result.changes = dict(reader.activity.files)
     settings = Settings()
     settings.result_bytes = limit
-    path = "/home/user/full.txt" if too_long(outcome, settings) else ""
-    text, structure = text_of(outcome, settings, path), structure_of(outcome, settings, path)
-    assert "".join(full_text(outcome, reader.answer_parts()))
+    path = "/home/user/full.txt" if too_long(result, settings) else ""
+    text, structure = text_of(result, settings, path), structure_of(result, settings, path)
+    assert "".join(full_text(result, reader.answer_parts()))
     check_ended(text, structure, limit)
-    for line in summary(reader.steps(answered=outcome.verdict.answered)):
+    for line in summary(reader.steps(answered=result.status.answered)):
         assert not CONTROLS_OR_LINE_ENDS.search(line), line
     if "\n--- Activity" in text:
         account = text.partition("\n--- Activity")[2]
         assert structure["status"] != "completed" or not CONTROLS.search(account), account
-    return outcome, structure
+    return result, structure
 
 
 def cut(data: bytes, size: int) -> list[bytes]:
@@ -231,7 +231,7 @@ def cut(data: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("path", corpus.entries("agent_streams"), ids=corpus.name)
 def test_what_once_broke_a_reader_ends_with_a_result_whichever_cli_prints_it(path):
     data = path.read_bytes()
-    for cli in FLAVOURS:
+    for cli in NAMES:
         for end in (Ending(0), Ending(1, "", data[-8000:].decode("utf-8", "replace")), Ending(-15, "timed_out")):
             played(cli, [data], end)
 
@@ -239,7 +239,7 @@ def test_what_once_broke_a_reader_ends_with_a_result_whichever_cli_prints_it(pat
 @pytest.mark.parametrize("limit", [2000, 11_000])
 def test_failures_in_characters_of_several_bytes_stay_within_the_limit(limit):
     errors = "\U0001f980" * 4000
-    for cli in FLAVOURS:
+    for cli in NAMES:
         played(cli, [json.dumps({"type": "turn.failed", "error": errors}).encode()], Ending(1, "", errors), limit)
 
 
@@ -300,11 +300,11 @@ def kind_of(event: object) -> str:
     return " ".join(filter(None, map(kind_of, event))) if isinstance(event, list) else ""
 
 
-@pytest.mark.parametrize("cli", FLAVOURS)
+@pytest.mark.parametrize("cli", NAMES)
 def test_a_flood_of_long_events_does_not_fill_memory(cli, monkeypatch):
-    monkeypatch.setattr(ends, "KEPT_CHARS", 50_000)
+    monkeypatch.setattr(head_tail, "KEPT_CHARS", 50_000)
     for event in {kind_of(event): event for event in events(cli)}.values():
-        reader = flavour(cli).reader("/srv/project")
+        reader = agent_cli(cli).reader("/srv/project")
         for number in range(FLOOD):
             reader.feed(json.dumps(swollen(event, f"-{number}-" + "x" * SWOLLEN_CHARS)).encode())
             reader.activity.take_labels()
@@ -312,8 +312,8 @@ def test_a_flood_of_long_events_does_not_fill_memory(cli, monkeypatch):
 
 
 def test_an_answer_without_end_keeps_its_beginning_and_its_end(monkeypatch):
-    monkeypatch.setattr(ends, "KEPT_CHARS", 1000)
-    run = flavour("gemini").reader("/srv/project")
+    monkeypatch.setattr(head_tail, "KEPT_CHARS", 1000)
+    run = agent_cli("gemini").reader("/srv/project")
     for number in range(5000):
         run.feed(json.dumps({"type": "message", "role": "assistant", "content": f"{number} ", "delta": True}).encode())
     run.finish()
@@ -328,6 +328,6 @@ def test_an_event_that_is_nested_as_deep_as_can_just_be_parsed_breaks_nothing():
     for levels in range(800, 1000):  # around the depth at which the parser gives up, and writing it does so earlier
         nested = hostile.nested(levels, core="1")
         item = f'{{"id":"1","type":"mcp_tool_call","server":"s","tool":"t","arguments":{nested}}}'
-        run = flavour("codex").reader("/srv/project")
+        run = agent_cli("codex").reader("/srv/project")
         run.feed(f'{{"type":"item.completed","item":{item}}}'.encode())
         assert len(run.steps(answered=False)) == 1

@@ -43,11 +43,8 @@ MAX_ROW = 16
 # One small file a command: that row may be as long as the list of commands.
 ANY_LENGTH = {"cli/commands"}
 # Still to be cut; a line that nothing needs any more fails.
-TOO_LONG = {"agents/server/schemas.py:tools"}
-STILL_UP = {
-    ("termsprawlctl.agents.model.settings", "termsprawlctl.agents.runs.repository"),
-    ("termsprawlctl.agents.runs.run", "termsprawlctl.agents.server.pacing"),
-}
+TOO_LONG: set[str] = set()
+STILL_UP: set[tuple[str, str]] = set()
 MAX_FUNCTION_LINES = 60
 MAX_CLASS_LINES = 300
 

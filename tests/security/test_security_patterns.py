@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from termsprawlctl.agents.clis import opencode_models
+from termsprawlctl.agents.clis import opencode
 from termsprawlctl.agents.clis.opencode import OpenCode, OpenCodeReader
 from termsprawlctl.agents.model import wording
 from termsprawlctl.agents.runs import verdict
@@ -30,14 +30,14 @@ ESCAPES = ["\x1b[0", "\x1b[m", "\x1b]", "\x1b(", "\x9b0", "%\x1b[m "]
 
 def test_a_project_file_of_blank_lines_does_not_hold_up_a_run(tmp_path):
     (tmp_path / "opencode.json").write_text("\n" * (MIB - 100))
-    texts = list(opencode_models._configurations(str(tmp_path), {"HOME": str(tmp_path)}))
+    texts = list(opencode._configurations(str(tmp_path), {"HOME": str(tmp_path)}))
     assert max(map(len, texts)) == MIB - 100
-    assert not any(opencode_models.NAMES_A_MODEL.search(text) for text in texts)
+    assert not any(opencode.NAMES_A_MODEL.search(text) for text in texts)
 
 
 @pytest.mark.parametrize("text", ['\n  "model": "a/b"', '{"model":"a/b"}', '{\n\n\t"x": 1,\n "model"\n:\n"a/b"}'])
 def test_a_model_is_found_wherever_blanks_and_line_ends_stand(text):
-    assert opencode_models.NAMES_A_MODEL.search(text)
+    assert opencode.NAMES_A_MODEL.search(text)
 
 
 def task_event(output: str) -> bytes:

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from termsprawlctl.agents.runs import repository
+from termsprawlctl.agents.runs import snapshot
 
 
 def git(folder, *words, **options) -> subprocess.CompletedProcess:
@@ -47,7 +47,7 @@ def test_a_filter_of_the_repository_is_not_run(folder, tmp_path, kind, name):
     git(folder, "config", f"filter.{name}.required", "true")
     (folder / ".git" / "info" / "attributes").write_text(f"*.txt filter={name}\n")
     touch(folder)
-    state = repository.look(str(folder))
+    state = snapshot.look(str(folder))
     assert not marker.exists()
     assert state is not None
     assert "file.txt" not in state.changed
@@ -59,7 +59,7 @@ def test_a_filter_whose_name_could_hide_it_keeps_git_from_being_asked(folder, tm
     git(folder, "config", "filter.e=vil.clean", f"touch {marker}; cat")
     (folder / ".git" / "info" / "attributes").write_text("*.txt filter=e=vil\n")
     touch(folder)
-    assert repository.look(str(folder)) is None
+    assert snapshot.look(str(folder)) is None
     assert not marker.exists()
     assert run_by_git_itself(folder, marker)
 
@@ -69,7 +69,7 @@ def test_a_file_monitor_of_the_repository_is_not_run(folder, tmp_path):
     monitor.write_text(f"#!/bin/sh\ntouch {marker}\n")
     monitor.chmod(0o755)
     git(folder, "config", "core.fsmonitor", str(monitor))
-    assert repository.look(str(folder)) is not None
+    assert snapshot.look(str(folder)) is not None
     assert not marker.exists()
     assert run_by_git_itself(folder, marker)
 
@@ -88,7 +88,7 @@ def test_a_repository_cannot_have_missing_objects_fetched(folder, tmp_path):
     tree = git(folder, "rev-parse", "HEAD^{tree}", text=True).stdout.strip()
     (folder / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
     (folder / ".git" / "index").unlink()
-    assert repository.look(str(folder)) is None
+    assert snapshot.look(str(folder)) is None
     assert not marker.exists()
     assert run_by_git_itself(folder, marker)
 
@@ -100,5 +100,5 @@ def test_variables_of_git_in_the_environment_do_not_lead_it_elsewhere(folder, tm
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "filter.evil.clean")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", f"touch {marker}; cat")
     touch(folder)
-    assert repository.look(str(folder)) is not None
+    assert snapshot.look(str(folder)) is not None
     assert not marker.exists()

@@ -6,11 +6,12 @@ first result and start another turn, so a result ends the run only when no task 
 
 from __future__ import annotations
 
+import json
 import re
 
 from ..model import reader
 from ..model.reader import ident, items, mapping, path_of, plan_of, remember, session, string, whole, word
-from .flavour import Flavour, Request
+from .cli import MCP_SERVER, AgentCli, LaunchPlan, Request, Surroundings
 
 EXIT_CODE = re.compile(r"^(?:Error: )?Exit code ([0-9]{1,9})\b\n?")
 REFUSED = re.compile(r"requested permissions|permission to use|haven't granted|needs approval|was rejected")
@@ -23,12 +24,13 @@ SEARCHES = ("Grep", "Glob", "WebSearch", "WebFetch", "ToolSearch", "LS")
 PLANS = ("TodoWrite",)
 
 
-class Claude(Flavour):
+class Claude(AgentCli):
     name = "claude"
     executable = "claude"
+    takes_effort = True
     install = "Install it with `npm install -g @anthropic-ai/claude-code` and log in with `claude`, then /login."
     login = "Log in with `claude`, then /login, or check ANTHROPIC_API_KEY."
-    polite = (("SIGTERM", 3.0), ("SIGTERM", 1.0))
+    stop_signals = (("SIGTERM", 3.0), ("SIGTERM", 1.0))
     own_temporary = True
     # Set by a Claude Code that started us; older versions refuse to run inside another.
     unset = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
@@ -52,6 +54,14 @@ class Claude(Flavour):
         if request.session_id:
             argv.append(f"--resume={request.session_id}")
         return [*argv, *request.arguments]
+
+    def launch(self, around: Surroundings) -> LaunchPlan | None:
+        if not around.offers("--mcp-config", "--append-system-prompt"):
+            return None
+        path = f"{around.folder}/mcp.json"
+        server = {"type": "stdio", "command": around.bridge[0], "args": around.bridge[1:]}
+        argv = [*around.argv, "--mcp-config", path, "--append-system-prompt", around.guide]
+        return LaunchPlan(argv, mcp=True, files={"mcp.json": json.dumps({"mcpServers": {MCP_SERVER: server}})})
 
     def reader(self, cwd: str) -> reader.Reader:
         return ClaudeReader(cwd)
@@ -199,3 +209,6 @@ class ClaudeReader(reader.Reader):
                 self.usage[ours] = usage[name]
         if reader.number(event.get("total_cost_usd")) is not None:
             self.usage["cost_usd"] = event["total_cost_usd"]
+
+
+CLI = Claude()

@@ -1,31 +1,32 @@
 """Codex CLI: `codex exec --json`.
 
 Its answer is its last agent_message. Events of all tool modes are the same. Versions
-before 0.30 wrapped each event in `msg` (see codex_old), some later ones named the type of an
+before 0.30 wrapped each event in `msg`, some later ones named the type of an
 item differently.
 """
 
 from __future__ import annotations
 
+import json
 import os
 
 from ..model import reader
-from ..model.reader import ident, items, mapping, path_of, session, string, whole
-from ..model.wording import clip
-from . import codex_old
-from .flavour import Flavour, Request
+from ..model.reader import ident, items, mapping, path_of, session, string, whole, word
+from ..model.text import clip
+from .cli import MCP_SERVER, AgentCli, LaunchPlan, Request, Surroundings
 
 LAST_MESSAGE = "last-message"  # file in the scratch directory; the answer if the stream changes its shape
 CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
 
 
-class Codex(Flavour):
+class Codex(AgentCli):
     name = "codex"
     executable = "codex"
+    takes_effort = True
     install = "Install it with `npm install -g @openai/codex` and log in with `codex login`."
     login = "Log in with `codex login`, or check the key of the configured model provider."
     # SIGINT ends it with its tools in 0.1 s; SIGTERM leaves them running.
-    polite = (("SIGINT", 2.0), ("SIGTERM", 1.0))
+    stop_signals = (("SIGINT", 2.0), ("SIGTERM", 1.0))
     permission = 'set sandbox_mode = "workspace-write" in ~/.codex/config.toml, or start with `-- -s workspace-write`'
     faults = (
         (r"no rollout found|thread/resume failed", "unknown_session", "Leave sessionId out to start a new session."),
@@ -45,6 +46,14 @@ class Codex(Flavour):
         if request.session_id:
             argv += ["resume", request.session_id]
         return [*argv, "-"]
+
+    def launch(self, around: Surroundings) -> LaunchPlan | None:
+        if not around.offers("--config", "mcp"):
+            return None
+        # A JSON string is a TOML string, too.
+        command = f"mcp_servers.{MCP_SERVER}.command={json.dumps(around.bridge[0])}"
+        args = f"mcp_servers.{MCP_SERVER}.args={json.dumps(around.bridge[1:])}"
+        return LaunchPlan([*around.argv, "-c", command, "-c", args], mcp=True)
 
     def reader(self, cwd: str) -> reader.Reader:
         return CodexReader(cwd)
@@ -85,7 +94,7 @@ class CodexReader(reader.Reader):
         elif kind == "error":
             self.warn(reader.error_text(event))
         elif "msg" in event:
-            codex_old.event(self, mapping(event["msg"]))
+            _old_event(self, mapping(event["msg"]))
         else:
             self.activity.unknown(kind or "?")
 
@@ -185,3 +194,62 @@ class CodexReader(reader.Reader):
 def _status(item: dict) -> str:
     status = string(item.get("status"))
     return status if status in ("failed", "declined") else "completed"
+
+
+# --- the events of versions before 0.30, each wrapped in `msg` ---
+
+OLD_SILENT = ("token_count", "patch_apply_end", "turn_diff", "exec_command_output_delta", "plan_update")
+
+
+def _old_event(reader: CodexReader, message: dict) -> None:
+    """Read the message of one event into a reader."""
+    kind = string(message.get("type"))
+    if kind in OLD_EVENTS:
+        OLD_EVENTS[kind](reader, message)
+    elif not kind.endswith(("_delta", "_section_break")) and kind not in OLD_SILENT:
+        reader.activity.unknown(kind or "?")
+
+
+def _old_session(reader: CodexReader, message: dict) -> None:
+    reader.session_id = session(message.get("session_id"))
+    reader.model = word(message.get("model"))
+
+
+def _old_begin(reader: CodexReader, message: dict) -> None:
+    words = message.get("command")
+    command = " ".join(map(string, words)) if isinstance(words, list) else string(words)
+    reader.activity.begin("command", ("command", ident(message.get("call_id"))), command=command)
+
+
+def _old_end(reader: CodexReader, message: dict) -> None:
+    output = string(message.get("aggregated_output")) or string(message.get("stdout")) + string(message.get("stderr"))
+    code = whole(message.get("exit_code"))
+    status = "failed" if code else "completed"
+    key = ("command", ident(message.get("call_id")))
+    reader.activity.end("command", key, status, exitCode=code, output=output)
+
+
+def _old_patch(reader: CodexReader, message: dict) -> None:
+    for path, change in mapping(message.get("changes")).items():
+        reader.activity.edit(CHANGES.get(next(iter(mapping(change)), ""), "write"), path_of(path))
+
+
+def _old_complete(reader: CodexReader, _message: dict) -> None:
+    reader.ended = True
+
+
+OLD_EVENTS = {
+    "session_configured": _old_session,
+    "task_started": lambda reader, _: reader.activity.thinking(),
+    "agent_message": lambda reader, message: reader.activity.message(string(message.get("message"))),
+    "agent_reasoning": lambda reader, message: reader.activity.thought(string(message.get("text"))),
+    "exec_command_begin": _old_begin,
+    "exec_command_end": _old_end,
+    "patch_apply_begin": _old_patch,
+    "task_complete": _old_complete,
+    "error": lambda reader, message: reader.warn(string(message.get("message"))),
+    "stream_error": lambda reader, message: reader.warn(string(message.get("message"))),
+}
+
+
+CLI = Codex()

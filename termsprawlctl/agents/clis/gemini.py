@@ -9,24 +9,25 @@ from __future__ import annotations
 import re
 
 from ..model import reader
-from ..model.ends import BothEnds
+from ..model.head_tail import HeadAndTail
 from ..model.reader import ident, mapping, path_of, plan_of, remember, session, string, whole, word
-from .flavour import Flavour, Request
+from .cli import AgentCli, LaunchPlan, Request, Surroundings
 
 SEARCHES = ("grep_search", "search_file_content", "glob", "list_directory", "google_web_search", "web_fetch")
 READS = ("read_file", "read_many_files")
 API_ERROR = re.compile(r"\[API Error: (\{.*\})\]", re.DOTALL)
-MAX_TOLD = 300  # of a call's arguments, in case that it is denied
+MAX_GIVEN = 300  # of a call's arguments, in case that it is denied
 EDITS = ("write_file", "replace")
 
 
-class Gemini(Flavour):
+class Gemini(AgentCli):
     name = "gemini"
     executable = "gemini"
+    aliases = ("antigravity", "agy")
     install = "Install it with `npm install -g @google/gemini-cli` and log in by starting `gemini` once."
     login = "Log in by starting `gemini` once, or set GEMINI_API_KEY."
     # It ends at once at the first signal and leaves its tools behind.
-    polite = (("SIGTERM", 1.0),)
+    stop_signals = (("SIGTERM", 1.0),)
     own_temporary = True
     exits_truly = False  # 0 at a signal, too
     same_folder = True
@@ -54,6 +55,11 @@ class Gemini(Flavour):
             argv.append(f"--resume={request.session_id}")
         return [*argv, *request.arguments]
 
+    def launch(self, around: Surroundings) -> LaunchPlan | None:
+        if not around.offers("--prompt-interactive"):
+            return None
+        return LaunchPlan([*around.argv, "--prompt-interactive", around.first_prompt()], mcp=False)
+
     def reader(self, cwd: str) -> reader.Reader:
         return GeminiReader(cwd)
 
@@ -61,7 +67,7 @@ class Gemini(Flavour):
 class GeminiReader(reader.Reader):
     def __init__(self, cwd: str = "") -> None:
         super().__init__(cwd)
-        self._pieces = BothEnds()
+        self._pieces = HeadAndTail()
         self._calls: dict[str, tuple[str, object]] = {}  # tool id -> (tool, its plan or arguments)
 
     def event(self, event: dict) -> None:
@@ -94,11 +100,11 @@ class GeminiReader(reader.Reader):
 
     def _end_message(self) -> None:
         if len(self._pieces):
-            text, self._pieces = "".join(self._pieces.parts()), BothEnds()
+            text, self._pieces = "".join(self._pieces.parts()), HeadAndTail()
             self.activity.message(text)
 
     def _begin(self, key: str, tool: str, given: dict) -> None:
-        told = plan_of(given.get("todos"), "description") if tool == "write_todos" else reader.brief(given)[:MAX_TOLD]
+        told = plan_of(given.get("todos"), "description") if tool == "write_todos" else reader.brief(given)[:MAX_GIVEN]
         remember(self._calls, key, (tool, told))
         self.no_answer = "gemini ended after a tool call"
         path = path_of(*map(given.get, ("file_path", "absolute_path", "path")))
@@ -154,3 +160,6 @@ class GeminiReader(reader.Reader):
         ):
             if whole(stats.get(name)) is not None:
                 self.usage[ours] = stats[name]
+
+
+CLI = Gemini()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 
-from .activity import MAX_OPEN, MAX_PLANNED, Activity
 from .arguments import SESSION_ID
-from .wording import MAX_LABEL, MAX_SAID, clip, one_line, shorten
+from .steps import MAX_OPEN, MAX_PLANNED, Activity
+from .text import MAX_LABEL, MAX_TEXT, clip, one_line, shorten
 
 UNREADABLE = "an event that cannot be read"
 MAX_ID = 200  # characters of an id that tell it apart
@@ -67,7 +67,7 @@ class Reader:
     def deny(self, tool: str, given: str) -> None:
         """Note what was not permitted."""
         if len(self.denied) < MAX_DENIED:
-            self.denied.append(one_line(f"{tool} {given}", MAX_SAID // 2))
+            self.denied.append(one_line(f"{tool} {given}", MAX_TEXT // 2))
 
     def error_line(self, line: str) -> None:
         """Hear of a line on stderr, cleaned."""
@@ -83,7 +83,7 @@ class Reader:
         """The steps; without the answer where the run brought one."""
         if answered and self.final_text is not None:
             answered = self.final_text.strip() == "\n\n".join(self.activity.answer_parts()).strip()
-        told = clip(self.failure, MAX_SAID)
+        told = clip(self.failure, MAX_TEXT)
         steps = self.activity.steps(answered=answered)
         return [step for step in steps if not (step["kind"] == "notice" and step["text"] == told)]
 
@@ -129,7 +129,7 @@ def path_of(*values: object) -> str:
 def plan_of(todos: object, text: str) -> list[tuple[str, bool]]:
     """The items of a plan as Activity.plan() takes them; `text` is the field that says what is to be done."""
     return [
-        (clip(string(todo.get(text)), MAX_SAID), todo.get("status") == "completed")
+        (clip(string(todo.get(text)), MAX_TEXT), todo.get("status") == "completed")
         for todo in items(todos)[:MAX_PLANNED]
     ]
 

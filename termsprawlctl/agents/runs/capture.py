@@ -11,7 +11,7 @@ import codecs
 import os
 
 from ...base.jsontext import encode
-from ..model.wording import one_line, plain
+from ..model.text import one_line, plain
 from .raw import KEPT_BYTES
 from .stream import Lines, expanded
 

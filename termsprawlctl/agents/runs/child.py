@@ -17,7 +17,7 @@ from .supervise import DISMISSED, encode_order
 # The supervisor starts isolated, as the built file does, from the same file or folder.
 BOOT = "import sys;sys.path.insert(0,sys.argv.pop(1));from termsprawlctl.agents.runs.supervise import main;main()"
 ROOT = os.path.dirname(__file__).rpartition(os.path.join("", "termsprawlctl", ""))[0]
-# Beyond what the polite signals may take: SIGKILL for the CLI, and for what it left.
+# Beyond what the stop_signals signals may take: SIGKILL for the CLI, and for what it left.
 HARD_LIMIT_S = 12.0
 
 

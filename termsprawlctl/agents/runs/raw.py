@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.reader import Reader
-from ..model.wording import MAX_LABEL, one_line
+from ..model.text import MAX_LABEL, one_line
 
 # What is kept in memory of an output that is longer: both ends.
 KEPT_BYTES = 256 << 10

@@ -1,235 +1,40 @@
-"""An outcome as an MCP result: the text, and the same in a structure, both of bounded size. Pure."""
+"""What one run came to."""
 
 from __future__ import annotations
 
-from ...base import jsontext
-from ..model.activity import left_out, summary
-from ..model.reader import number
-from ..model.wording import shorten
-from .verdict import CANCELLED, COMPLETED, FAILED, MAX_MESSAGE, TIMED_OUT, exit_text
-
-SAID = {FAILED: "failed", TIMED_OUT: "timed out", CANCELLED: "was cancelled"}
-NO_ANSWER = "(The agent ended without a final message.)"
-# Of the size of a result, the account of the run may have this part, if the answer needs the rest.
-ACTIVITY_SHARE = 0.35
-ERROR_SHARE = 0.4
-FILES_SHARE = 0.2
-MAX_STEP_TEXT = 300
-MAX_TAIL = 1500  # bytes
-MESSAGE_SHARE = 0.1  # of a message or note in characters of several bytes; MAX_MESSAGE ones may be four times as many
-MAX_COUNTS, MAX_NAME = 20, 60  # of the numbers that a CLI tells as its usage, and characters of a name
-MIN_ANSWER_BYTES = 200
-MAX_LISTED = 60  # files of each sort
+from ..clis.cli import Request
+from ..model.reader import Reader
+from .status import Status
 
 
-def text_of(outcome, settings, full_output: str = "") -> str:
-    """What a model reads: the answer, or what went wrong, then the account.
+class Result:
+    """How a run ended and what is known of it."""
 
-    `full_output` is the path of the whole where something had to go.
-    """
-    verdict = outcome.verdict
-    budget = settings.result_bytes
-    closing = _closing(outcome, full_output)
-    account: list[str] = []
-    if settings.trace and outcome.reader.events:
-        steps = outcome.reader.steps(answered=verdict.answered)
-        account = _fitted(summary(steps, outcome.reader.activity.omitted), int(budget * ACTIVITY_SHARE))
-    if settings.trace and verdict.note:
-        account.append(f"Note: {_within(verdict.note, budget)}.")
-    if settings.trace or full_output:
-        account += closing
-    after = "\n".join(account)
-    if verdict.status == COMPLETED:
-        head = cut_answer(_answer(outcome), budget - _size(after) - 2, full_output, outcome.left_out)
-    else:
-        head = failure_text(outcome, budget)
-        after = "\n\n".join(part for part in (after, _tails(outcome, int(budget * ERROR_SHARE))) if part)
-    return f"{head}\n\n{after}" if after else head
+    __slots__ = (
+        "agent",
+        "answer",
+        "changes",
+        "cwd",
+        "duration_ms",
+        "errors",
+        "exit_status",
+        "left_out",
+        "model",
+        "output",
+        "reader",
+        "status",
+    )
 
-
-def failure_text(outcome, budget: int) -> str:
-    """One line: what went wrong, and what to do; for a result of `budget` bytes."""
-    verdict = outcome.verdict
-    message = _within(verdict.message, budget).rstrip(".")
-    ended = "" if outcome.exit_status is None or verdict.status != FAILED else f" ({exit_text(outcome.exit_status)})"
-    return f"{outcome.agent} {SAID[verdict.status]}{ended}: {message}. {verdict.remedy}".strip()
-
-
-def structure_of(outcome, settings, full_output: str = "") -> dict:
-    """The same as an object (see schemas.OUTCOME): within the budget as compact JSON."""
-    verdict, budget = outcome.verdict, settings.result_bytes
-    known = {
-        "exitCode": outcome.exit_status,
-        "sessionId": outcome.reader.session_id or None,
-        "model": outcome.model or None,
-        "cwd": outcome.cwd,
-        "durationMs": outcome.duration_ms,
-        "usage": _numbers(outcome.reader.usage) or None,
-        "files": files_of(outcome.changes, int(budget * FILES_SHARE)),
-        "note": _within(verdict.note, budget) or None,
-        "fullOutput": full_output or None,
-        "error": None if verdict.status == COMPLETED else _error(outcome, budget),
-        "activity": _steps(outcome, int(budget * ACTIVITY_SHARE)) if settings.trace else [],
-    }
-    content = {"status": verdict.status, "answer": ""}
-    content.update((name, value) for name, value in known.items() if value is not None)
-    if verdict.status == COMPLETED:
-        answer = _answer(outcome, placeholder="")
-        # JSON escapes make a text longer than it is, so it is cut until it fits.
-        allowed = budget - _size(jsontext.compact(content))
-        content["answer"] = cut_answer(answer, allowed, full_output, outcome.left_out)
-        while _size(jsontext.compact(content)) > budget and allowed > MIN_ANSWER_BYTES:
-            allowed = allowed * 4 // 5
-            content["answer"] = cut_answer(answer, allowed, full_output, outcome.left_out)
-    return content
-
-
-def _error(outcome, budget: int) -> dict:
-    verdict = outcome.verdict
-    error = {"code": verdict.code, "message": _within(verdict.message, budget), "remedy": verdict.remedy}
-    tail = min(MAX_TAIL, int(budget * ERROR_SHARE / 3))
-    for name, value in (("stderr", outcome.errors), ("stdout", outcome.output)):
-        if value:
-            error[name] = _last(value, tail)
-    return error
-
-
-def too_long(outcome, settings) -> bool:
-    """Whether the answer, or the account, does not fit into a result."""
-    if outcome.verdict.status != COMPLETED:
-        return False
-    answer = _answer(outcome)
-    if len(answer) > settings.result_bytes:
-        return True
-    steps = outcome.reader.steps(answered=True) if settings.trace else []
-    return _size(jsontext.compact([answer, steps, "\n".join(summary(steps))])) > settings.result_bytes
-
-
-def full_text(outcome, answer):
-    """Yield the whole: the answer's pieces, then the whole account."""
-    yield from answer
-    lines = summary(outcome.reader.steps(answered=outcome.verdict.answered), outcome.reader.activity.omitted)
-    yield "\n\n" + "\n".join(lines) + "\n"
-
-
-def cut_answer(text: str, max_bytes: int, full_output: str, left_out: int = 0) -> str:
-    """The text, or its beginning and its end with a line between that says where the whole is.
-
-    `left_out` characters are missing in its middle already.
-    """
-    if len(text) <= max_bytes and _size(text) <= max_bytes:
-        return text
-    where = f"; the whole is in {full_output}" if full_output else ""
-    room = max(MIN_ANSWER_BYTES, max_bytes - 120 - len(where))
-    head, tail = _first(text, room * 3 // 4), _last(text, room // 4)
-    gone = len(text) - len(head) - len(tail) + left_out
-    return f"{head}\n\n[… about {gone} characters left out{where} …]\n\n{tail}"
-
-
-def files_of(changes: dict[str, str], max_bytes: int) -> dict:
-    """{"added": [paths], "modified": [...], "deleted": [...]}, each at most MAX_LISTED long.
-
-    Together they have at most so many bytes; "more" counts the paths that are not listed.
-    """
-    files: dict = {}
-    gone = 0
-    for name in ("added", "modified", "deleted"):
-        paths = sorted(path for path, change in changes.items() if change == name)
-        files[name] = _taking([_valid(path) for path in paths[:MAX_LISTED]], max_bytes // 3)
-        gone += len(paths) - len(files[name])
-    if gone:
-        files["more"] = gone
-    return files
-
-
-def _answer(outcome, placeholder: str = NO_ANSWER) -> str:
-    whole = "\n\n".join(outcome.reader.answer_parts()) if outcome.answer is None else outcome.answer
-    return whole.strip("\n") or placeholder
-
-
-def _closing(outcome, full_output: str) -> list[str]:
-    lines = []
-    if outcome.reader.session_id:
-        lines.append(f"Session: {outcome.reader.session_id} (pass it as sessionId to continue)")
-    if full_output:
-        lines.append(f"Full output: {full_output}")
-    return lines
-
-
-def _tails(outcome, budget: int) -> str:
-    parts = []
-    for name, value in (("stderr", outcome.errors), ("stdout", outcome.output)):
-        if value:
-            parts.append(f"--- end of {name} ---\n{_last(value, min(MAX_TAIL, budget // 2))}")
-    return "\n\n".join(parts)
-
-
-def _fitted(lines: list[str], budget: int) -> list[str]:
-    """The heading and as many lines as fit: the first third, the last two thirds."""
-    if _size("\n".join(lines)) <= budget:
-        return lines
-    first = _taking(lines[1:], budget // 3)
-    last = _taking(lines[1 + len(first) :][::-1], budget * 2 // 3)[::-1]
-    gone = len(lines) - 1 - len(first) - len(last)
-    return [lines[0], *first, f"- {left_out(gone)}", *last] if gone else lines
-
-
-def _taking(lines: list[str], budget: int) -> list[str]:
-    taken = []
-    for line in lines:
-        budget -= _size(line) + 1
-        if budget < 0:
-            break
-        taken.append(line)
-    return taken
-
-
-def _steps(outcome, budget: int) -> list[dict]:
-    """The steps as objects, long texts shortened; beyond the budget those in the middle go."""
-    steps = [_short(step) for step in outcome.reader.steps(answered=outcome.verdict.answered)]
-    omitted = outcome.reader.activity.omitted
-    lines = [jsontext.compact(step) for step in steps]
-    if not omitted and _size(",".join(lines)) <= budget:
-        return steps
-    first = len(_taking(lines, budget // 3))
-    last = len(_taking(lines[first:][::-1], budget * 2 // 3))
-    gone = {"kind": "omitted", "count": omitted + len(steps) - first - last}
-    return [*steps[:first], gone, *steps[len(steps) - last :]]
-
-
-def _short(step: dict) -> dict:
-    short = {}
-    for name, value in step.items():
-        if isinstance(value, str):
-            short[name] = shorten(value, MAX_STEP_TEXT)
-        elif isinstance(value, list):
-            short[name] = value[:20]
-        else:
-            short[name] = value
-    return {name: value for name, value in short.items() if value not in (None, "")}
-
-
-def _valid(path: str) -> str:
-    return jsontext.encode(path).decode()
-
-
-def _numbers(usage: dict) -> dict:
-    names = [name for name, value in usage.items() if number(value) is not None and len(name) <= MAX_NAME]
-    return {name: usage[name] for name in names[:MAX_COUNTS]}
-
-
-def _within(message: str, budget: int) -> str:
-    """A message that has at most MAX_MESSAGE characters, in as many bytes as it may have."""
-    return _first(message, max(MAX_MESSAGE, int(budget * MESSAGE_SHARE)))
-
-
-def _size(text: str) -> int:
-    return len(jsontext.encode(text))
-
-
-def _first(text: str, max_bytes: int) -> str:
-    return jsontext.encode(text[:max_bytes])[:max_bytes].decode("utf-8", "ignore")
-
-
-def _last(text: str, max_bytes: int) -> str:
-    return jsontext.encode(text[-max_bytes:])[-max_bytes:].decode("utf-8", "ignore")
+    def __init__(self, agent: str, status: Status, reader: Reader, request: Request) -> None:
+        self.agent = agent
+        self.status = status
+        self.reader = reader
+        self.cwd = request.cwd
+        self.model = reader.model or request.model
+        self.exit_status: int | None = None  # None: it was not started
+        self.duration_ms = 0
+        self.errors = ""  # the end of stderr, cleaned
+        self.output = ""  # the end of stdout, cleaned
+        self.answer: str | None = None  # where the reader has less of it than a result can hold
+        self.left_out = 0  # characters that are missing in the middle of `answer`
+        self.changes: dict[str, str] = {}  # path -> added, modified, deleted

@@ -1,4 +1,4 @@
-"""One run of a CLI from its prompt to its outcome: started, followed, stopped in time."""
+"""One run of a CLI from its prompt to its result: started, followed, stopped in time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import time
 
 from ...base.processtable import MARKER
 from ...base.tempfiles import HeldDirectory
-from ..clis.flavour import Flavour, Request
+from ..clis.cli import AgentCli, Request
 from ..model.reader import Reader
 from ..model.settings import PREFIX, Settings
-from ..server.pacing import Heartbeat
 from .capture import Capture
 from .child import HARD_LIMIT_S, Child, find_executable
 from .firstrun import FirstRun
-from .outcome import Outcome
+from .heartbeat import Heartbeat
 from .raw import RawReader
-from .repository import Watched
-from .verdict import (
+from .result import Result
+from .snapshot import Watched
+from .status import (
     CANCELLED,
     COMPLETED,
     FAILED,
@@ -30,7 +30,7 @@ from .verdict import (
     STOP_SILENT,
     STOP_TIMEOUT,
     Ending,
-    Verdict,
+    Status,
     disk_full,
     judge,
     judge_raw,
@@ -59,9 +59,9 @@ class Run:
     """
 
     def __init__(
-        self, flavour: Flavour, request: Request, settings: Settings, log, *, resumed_in: str = "", workspace: str = ""
+        self, cli: AgentCli, request: Request, settings: Settings, log, *, resumed_in: str = "", workspace: str = ""
     ) -> None:
-        self._flavour = flavour
+        self._cli = cli
         self._request = request
         self._settings = settings
         self._log = log
@@ -72,37 +72,37 @@ class Run:
         self._child: Child | None = None
         self._reader: Reader = self._new_reader()
 
-    def execute(self, cancelled: threading.Event, report) -> Outcome:
+    def execute(self, cancelled: threading.Event, report) -> Result:
         """Run to the end; `report(label)` hears of each step, `cancelled` stops it. Raises OSError."""
         begun = time.monotonic()
-        executable = find_executable(self._flavour.executable, os.environ.get("PATH") or os.defpath)
+        executable = find_executable(self._cli.executable, os.environ.get("PATH") or os.defpath)
         if not executable:
-            message = f"{self._flavour.executable} is not installed, or not on PATH"
-            return self._bare_outcome(Verdict(FAILED, "not_installed", message, self._flavour.install))
+            message = f"{self._cli.executable} is not installed, or not on PATH"
+            return self._bare_result(Status(FAILED, "not_installed", message, self._cli.install))
         report = Heartbeat(report, self._settings.heartbeat_s, time.monotonic)
-        report(f"Starting {self._flavour.name}")
+        report(f"Starting {self._cli.name}")
         environment = self._environment()
 
         def ask(arguments: list[str], limit_s: float) -> str:
             return self._ask([executable, *arguments], environment, cancelled, report, limit_s)
 
-        with FirstRun(lambda: self._flavour.untouched_home(environment), cancelled, report) as first:
+        with FirstRun(lambda: self._cli.untouched_home(environment), cancelled, report) as first:
             self._make_scratch(environment)
             if not (self._request.model or cancelled.is_set()):
-                self._request.model = self._flavour.default_model(self._request, environment, ask)
+                self._request.model = self._cli.default_model(self._request, environment, ask)
             if cancelled.is_set():
-                return self._bare_outcome(Verdict(CANCELLED, "cancelled", "it was cancelled before it started"))
-            argv = [executable, *self._flavour.command(self._request)[1:]]
-            outcome = self._attempt(argv, environment, cancelled, report, first)
-            if not self._reader.events and self._flavour.first_run_lost(outcome.errors) and not cancelled.is_set():
+                return self._bare_result(Status(CANCELLED, "cancelled", "it was cancelled before it started"))
+            argv = [executable, *self._cli.command(self._request)[1:]]
+            result = self._attempt(argv, environment, cancelled, report, first)
+            if not self._reader.events and self._cli.first_run_lost(result.errors) and not cancelled.is_set():
                 self._reader = self._new_reader()
-                outcome = self._attempt(argv, environment, cancelled, report, first)
-        if outcome.verdict.status == COMPLETED:
+                result = self._attempt(argv, environment, cancelled, report, first)
+        if result.status.name == COMPLETED:
             self._reader.activity.ready()
             for label in self._reader.activity.take_labels():
                 report(label)
-        outcome.duration_ms = round((time.monotonic() - begun) * 1000)
-        return outcome
+        result.duration_ms = round((time.monotonic() - begun) * 1000)
+        return result
 
     def answer(self):
         """Yield the whole answer in pieces."""
@@ -138,13 +138,13 @@ class Run:
 
     def _new_reader(self) -> Reader:
         cwd = self._request.cwd
-        return self._flavour.reader(cwd) if self._request.structured else RawReader(cwd)
+        return self._cli.reader(cwd) if self._request.structured else RawReader(cwd)
 
     def _environment(self) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         # Some CLIs believe PWD more than their working directory.
         environment["PWD"] = self._request.cwd
-        for name in (MARKER, *self._flavour.unset):
+        for name in (MARKER, *self._cli.unset):
             environment.pop(name, None)
         return environment
 
@@ -152,7 +152,7 @@ class Run:
         # As late as can be: until a supervisor knows of it, it stays until the next run if we are killed.
         self._scratch = HeldDirectory("termsprawlctl-run-", _remove_tree)
         self._request.scratch = self._scratch.path
-        if self._flavour.own_temporary:
+        if self._cli.own_temporary:
             environment["TMPDIR"] = os.path.join(self._request.scratch, "tmp")
             os.mkdir(environment["TMPDIR"], mode=0o700)
 
@@ -167,7 +167,7 @@ class Run:
             "argv": argv,
             "cwd": self._request.cwd,
             "marker": mark,
-            "polite": list(self._flavour.polite),
+            "stop_signals": list(self._cli.stop_signals),
             "remove": [self._request.scratch],
             "held": [self._scratch.descriptor],
             "empty": [self._workspace] if self._workspace else [],
@@ -196,16 +196,16 @@ class Run:
 
     def _ending_s(self) -> float:
         """The longest time that the end of a process may take."""
-        return sum(seconds for _, seconds in self._flavour.polite) + HARD_LIMIT_S
+        return sum(seconds for _, seconds in self._cli.stop_signals) + HARD_LIMIT_S
 
     # --- one attempt ---------------------------------------------------------------------
 
-    def _attempt(self, argv: list[str], environment: dict, cancelled, report: Heartbeat, first: FirstRun) -> Outcome:
+    def _attempt(self, argv: list[str], environment: dict, cancelled, report: Heartbeat, first: FirstRun) -> Result:
         watched = Watched(self._request.cwd)
         self._start(argv, environment, self._request.prompt)
         stop = self._follow(self._child, cancelled, report, first)
         self._reader.finish()
-        return self._outcome(self._child, stop, watched)
+        return self._result(self._child, stop, watched)
 
     def _follow(self, child: Child, cancelled, report: Heartbeat, first: FirstRun) -> str:
         """Read until nothing of the run is alive; returns why it was stopped."""
@@ -259,13 +259,13 @@ class Run:
     def _hear_error(self, line: str, *, log: bool) -> None:
         self._reader.error_line(line)
         if log:
-            self._log(f"[{self._flavour.name}] {line}")
+            self._log(f"[{self._cli.name}] {line}")
 
     def _reason(self, cancelled, clocks: Clocks, now: float) -> str:
         """Why the run has to be stopped now; empty while it may go on."""
         settings, reader = self._settings, self._reader
         silence_s = now - clocks.heard
-        uncertain = self._request.session_id and self._flavour.same_folder and not self._resumed_in
+        uncertain = self._request.session_id and self._cli.same_folder and not self._resumed_in
         reasons = (
             (STOP_CANCELLED, cancelled.is_set()),
             # Events may follow the closing one; mere text does not put off the end.
@@ -279,26 +279,26 @@ class Run:
 
     # --- the end -------------------------------------------------------------------------
 
-    def _bare_outcome(self, verdict: Verdict) -> Outcome:
-        return Outcome(self._flavour.name, verdict, self._reader, self._request)
+    def _bare_result(self, status: Status) -> Result:
+        return Result(self._cli.name, status, self._reader, self._request)
 
-    def _outcome(self, child: Child, stop: str, watched: Watched) -> Outcome:
+    def _result(self, child: Child, stop: str, watched: Watched) -> Result:
         errors, output = self._capture.errors_tail(), self._capture.output_tail()
-        status = None if child.failed_errno else child.exit_status
+        exit_status = None if child.failed_errno else child.exit_status
         limits = {STOP_TIMEOUT: self._settings.timeout_s, STOP_IDLE: self._settings.idle_s, STOP_SILENT: SILENT_S}
-        end = Ending(status, stop, errors, limits.get(stop, 0.0))
+        end = Ending(exit_status, stop, errors, limits.get(stop, 0.0))
         if child.failed_errno:
-            verdict = not_started(self._flavour, child.failed_errno)
+            status = not_started(self._cli, child.failed_errno)
         elif self._request.structured:
-            verdict = judge(self._flavour, self._reader, end, lambda: self._flavour.fallback_answer(self._request))
+            status = judge(self._cli, self._reader, end, lambda: self._cli.fallback_answer(self._request))
         else:
-            verdict = judge_raw(self._flavour, end, answered=bool(output))
-        if verdict.status == FAILED and self._capture.disk_is_full():
-            verdict = disk_full(self._request.scratch, verdict.message)
-        outcome = self._bare_outcome(verdict)
-        outcome.exit_status, outcome.errors, outcome.output = status, errors, output
-        outcome.changes = watched.changes(self._reader.activity.files)
-        return outcome
+            status = judge_raw(self._cli, end, answered=bool(output))
+        if status.name == FAILED and self._capture.disk_is_full():
+            status = disk_full(self._request.scratch, status.message)
+        result = self._bare_result(status)
+        result.exit_status, result.errors, result.output = exit_status, errors, output
+        result.changes = watched.changes(self._reader.activity.files)
+        return result
 
 
 class Clocks:

@@ -34,7 +34,7 @@ DEFAULT_AGAIN = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, 
 def encode_order(order: dict) -> bytes:
     """The order as it goes over the socket. Both ends are the same Python, so marshal does.
 
-    argv (its first an absolute path), cwd, marker, polite ([(signal name, seconds)]),
+    argv (its first an absolute path), cwd, marker, stop_signals ([(signal name, seconds)]),
     remove (trees to delete) and empty (directories to delete if empty) when nobody is
     left to do it, and held: descriptors to keep open until then, and from the CLI.
     """
@@ -70,7 +70,7 @@ class Supervisor:
         self._wait(None)
         if self._status is None:
             _look_at(family)
-            self._ask(order["polite"])
+            self._ask(order["stop_signals"])
         self._say(f"exit {-signal.SIGKILL if self._status is None else self._status}")
         left = family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
         self._say(f"left {left}")
@@ -148,9 +148,9 @@ class Supervisor:
                 self._alone = not self._read()
                 self._told_to_end = True
 
-    def _ask(self, polite: list) -> None:
+    def _ask(self, stop_signals: list) -> None:
         """Ask the CLI's group to end, as it likes it, then make it."""
-        for name, seconds in [*polite, ("SIGKILL", LEFTOVER_LIMIT_S)]:
+        for name, seconds in [*stop_signals, ("SIGKILL", LEFTOVER_LIMIT_S)]:
             if self._status is None:
                 send_to_group(self._pid, getattr(signal, name))
                 send_to_group(self._pid, signal.SIGCONT)

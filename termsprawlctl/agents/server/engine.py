@@ -7,14 +7,14 @@ import threading
 
 from ...base.log import log
 from ...base.processtable import inside_a_run
-from ..clis.flavour import Request
-from ..clis.flavours import flavour
+from ..clis.cli import Request
+from ..clis.registry import agent_cli
 from ..model.arguments import RunCall
-from ..model.ends import both_ends
+from ..model.head_tail import head_and_tail
 from ..model.settings import Settings
-from ..runs import result
-from ..runs.run import Outcome, Run
-from ..runs.verdict import COMPLETED
+from ..runs import render
+from ..runs.run import Result, Run
+from ..runs.status import COMPLETED
 from . import allocator, outputs
 from .jobs import Job, Jobs, Slots
 
@@ -24,7 +24,7 @@ class Parts:
 
     def __init__(self, agent: str, settings: Settings) -> None:
         allocator.share()  # before there are threads for runs
-        self.flavour = flavour(agent)
+        self.cli = agent_cli(agent)
         self.slots = Slots(settings.max_runs)
         self.jobs = Jobs()
         self.idle = threading.Condition()
@@ -39,23 +39,21 @@ class Parts:
 
     def execute(
         self, call: RunCall, cwd: str, cancelled, report, *, resumed_in: str, workspace: str
-    ) -> tuple[Outcome, dict]:
-        """Carry out one run; its outcome, and the same as a tool's result. Raises OSError."""
-        run = Run(
-            self.flavour, self._request(call, cwd), self._settings, log, resumed_in=resumed_in, workspace=workspace
-        )
+    ) -> tuple[Result, dict]:
+        """Carry out one run; its result, and the same as a tool's result. Raises OSError."""
+        run = Run(self.cli, self._request(call, cwd), self._settings, log, resumed_in=resumed_in, workspace=workspace)
         try:
-            outcome = run.execute(cancelled, report)
-            if outcome.verdict.status == COMPLETED and run.shortened():
+            result = run.execute(cancelled, report)
+            if result.status.name == COMPLETED and run.shortened():
                 # What a result cannot hold of it, either, is left out there, and counted.
-                outcome.answer, outcome.left_out = both_ends(run.answer(), self._settings.result_bytes)
-            path = self._keep_whole(outcome, run)
+                result.answer, result.left_out = head_and_tail(run.answer(), self._settings.result_bytes)
+            path = self._keep_whole(result, run)
         finally:
             run.close()
-        return outcome, {
-            "content": [{"type": "text", "text": result.text_of(outcome, self._settings, path)}],
-            "structuredContent": result.structure_of(outcome, self._settings, path),
-            "isError": outcome.verdict.status != COMPLETED,
+        return result, {
+            "content": [{"type": "text", "text": render.text_of(result, self._settings, path)}],
+            "structuredContent": render.structure_of(result, self._settings, path),
+            "isError": result.status.name != COMPLETED,
         }
 
     def _request(self, call: RunCall, cwd: str) -> Request:
@@ -67,12 +65,12 @@ class Parts:
         request.arguments = self._settings.arguments
         return request
 
-    def _keep_whole(self, outcome: Outcome, run: Run) -> str:
+    def _keep_whole(self, result: Result, run: Run) -> str:
         """The path of the full output, if the result cannot hold it."""
-        if not result.too_long(outcome, self._settings):
+        if not render.too_long(result, self._settings):
             return ""
         try:
-            return outputs.save(result.full_text(outcome, run.answer()))
+            return outputs.save(render.full_text(result, run.answer()))
         except OSError as error:
             log(f"the full output could not be kept: {error.strerror}")
             return ""

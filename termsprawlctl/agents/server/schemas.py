@@ -10,7 +10,7 @@ STATUSES = ["queued", "running", "completed", "failed", "timed_out", "cancelled"
 _PATHS = {"type": "array", "items": {"type": "string"}}
 _RUN_ID = {"type": "string", "description": "The run id that run returned for a background run."}
 
-OUTCOME = {
+RESULT = {
     "type": "object",
     "description": "How the run ended, its answer, and what the agent did.",
     "properties": {
@@ -78,96 +78,102 @@ RUNS = {
 }
 
 
-def tools(agent: str, *, takes_effort: bool) -> list[dict]:
-    """The tools of a server for this agent."""
-    effort = "How hard the model should think." if takes_effort else f"Ignored: {agent} has no such setting."
-    return [
-        {
-            "name": "run",
-            "title": f"Run {agent}",
-            "description": (
-                f"Give a task to the coding agent {agent} and wait for its answer. It can read and change files in cwd "
-                "and run commands there, as its own configuration permits. The result is its final answer, then a "
-                "summary of what it did. A run may take many minutes: pass background true to get a run id at once, "
-                "and follow it up with run_status and run_result."
-            ),
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "prompt": {"type": "string", "description": "The task, in full: the agent knows nothing else."},
-                    "cwd": {
-                        "type": "string",
-                        "description": "Absolute directory to work in. Default: as configured, else a temporary one.",
-                    },
-                    "model": {"type": "string", "description": f"Model, as {agent} names it. Default: as configured."},
-                    "effort": {"type": "string", "enum": list(EFFORTS), "description": effort},
-                    "sessionId": {
-                        "type": "string",
-                        "description": "Continue this session; an earlier run named it. Default: a new session.",
-                    },
-                    "background": {
-                        "type": "boolean",
-                        "description": "Return a run id at once instead of waiting for the end. Default: false.",
-                    },
-                },
-                "required": ["prompt"],
-                "additionalProperties": False,
-            },
-            "outputSchema": OUTCOME,
-            "annotations": _hints(read_only=False, destructive=True, idempotent=False, open_world=True),
-        },
-        {
-            "name": "run_status",
-            "title": "Status of runs",
-            "description": "What runs in the background are doing: status, step, how long. Without runId: all.",
-            "inputSchema": {"type": "object", "properties": {"runId": _RUN_ID}, "additionalProperties": False},
-            "outputSchema": RUNS,
-            "annotations": _hints(read_only=True, destructive=False, idempotent=True, open_world=False),
-        },
-        {
-            "name": "run_result",
-            "title": "Result of a run",
-            "description": (
-                "The result of a background run, exactly as run would have returned it. While it is still running "
-                "its status says so; waitMs waits for the end first."
-            ),
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "runId": _RUN_ID,
-                    "waitMs": {
-                        "type": "integer",
-                        "minimum": 0,
-                        "maximum": MAX_WAIT_MS,
-                        "description": f"How long to wait for the end, 0 to {MAX_WAIT_MS} ms. Default: 0.",
-                    },
-                },
-                "required": ["runId"],
-                "additionalProperties": False,
-            },
-            "outputSchema": OUTCOME,
-            "annotations": _hints(read_only=True, destructive=False, idempotent=True, open_world=False),
-        },
-        {
-            "name": "run_cancel",
-            "title": "Cancel a run",
-            "description": "End a background run and everything that it started. A run that has ended stays as it is.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {"runId": _RUN_ID},
-                "required": ["runId"],
-                "additionalProperties": False,
-            },
-            "outputSchema": RUNS,
-            "annotations": _hints(read_only=False, destructive=True, idempotent=True, open_world=False),
-        },
-    ]
-
-
 def _hints(*, read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> dict:
     return {
         "readOnlyHint": read_only,
         "destructiveHint": destructive,
         "idempotentHint": idempotent,
         "openWorldHint": open_world,
+    }
+
+
+STATUS_TOOL = {
+    "name": "run_status",
+    "title": "Status of runs",
+    "description": "What runs in the background are doing: status, step, how long. Without runId: all.",
+    "inputSchema": {"type": "object", "properties": {"runId": _RUN_ID}, "additionalProperties": False},
+    "outputSchema": RUNS,
+    "annotations": _hints(read_only=True, destructive=False, idempotent=True, open_world=False),
+}
+
+RESULT_TOOL = {
+    "name": "run_result",
+    "title": "Result of a run",
+    "description": (
+        "The result of a background run, exactly as run would have returned it. While it is still running "
+        "its status says so; waitMs waits for the end first."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "runId": _RUN_ID,
+            "waitMs": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MAX_WAIT_MS,
+                "description": f"How long to wait for the end, 0 to {MAX_WAIT_MS} ms. Default: 0.",
+            },
+        },
+        "required": ["runId"],
+        "additionalProperties": False,
+    },
+    "outputSchema": RESULT,
+    "annotations": _hints(read_only=True, destructive=False, idempotent=True, open_world=False),
+}
+
+CANCEL_TOOL = {
+    "name": "run_cancel",
+    "title": "Cancel a run",
+    "description": "End a background run and everything that it started. A run that has ended stays as it is.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"runId": _RUN_ID},
+        "required": ["runId"],
+        "additionalProperties": False,
+    },
+    "outputSchema": RUNS,
+    "annotations": _hints(read_only=False, destructive=True, idempotent=True, open_world=False),
+}
+
+
+def tools(agent: str, *, takes_effort: bool) -> list[dict]:
+    """The tools of a server for this agent."""
+    return [_run_tool(agent, takes_effort=takes_effort), STATUS_TOOL, RESULT_TOOL, CANCEL_TOOL]
+
+
+def _run_tool(agent: str, *, takes_effort: bool) -> dict:
+    effort = "How hard the model should think." if takes_effort else f"Ignored: {agent} has no such setting."
+    return {
+        "name": "run",
+        "title": f"Run {agent}",
+        "description": (
+            f"Give a task to the coding agent {agent} and wait for its answer. It can read and change files in cwd "
+            "and run commands there, as its own configuration permits. The result is its final answer, then a "
+            "summary of what it did. A run may take many minutes: pass background true to get a run id at once, "
+            "and follow it up with run_status and run_result."
+        ),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "prompt": {"type": "string", "description": "The task, in full: the agent knows nothing else."},
+                "cwd": {
+                    "type": "string",
+                    "description": "Absolute directory to work in. Default: as configured, else a temporary one.",
+                },
+                "model": {"type": "string", "description": f"Model, as {agent} names it. Default: as configured."},
+                "effort": {"type": "string", "enum": list(EFFORTS), "description": effort},
+                "sessionId": {
+                    "type": "string",
+                    "description": "Continue this session; an earlier run named it. Default: a new session.",
+                },
+                "background": {
+                    "type": "boolean",
+                    "description": "Return a run id at once instead of waiting for the end. Default: false.",
+                },
+            },
+            "required": ["prompt"],
+            "additionalProperties": False,
+        },
+        "outputSchema": RESULT,
+        "annotations": _hints(read_only=False, destructive=True, idempotent=False, open_world=True),
     }

@@ -30,12 +30,12 @@ def configure(parser) -> None:
 
 
 def _configure_run(parser) -> None:
-    from ...agents.clis.flavours import FLAVOURS
+    from ...agents.clis.registry import NAMES
     from ...agents.model.settings import EFFORTS
     from .mcp_agent import seconds
 
     parser.passes_on = "ARGS"
-    parser.add_argument("agent", choices=list(FLAVOURS), metavar="AGENT", help="|".join(FLAVOURS))
+    parser.add_argument("agent", choices=list(NAMES), metavar="AGENT", help="|".join(NAMES))
     parser.add_argument("prompt", metavar="PROMPT", help="the task; - reads it from standard input")
     parser.add_argument("--cwd", metavar="DIR", default="", help="where to work, default the current directory")
     parser.add_argument("--model", metavar="M", default="", help="model, as the CLI names it")
@@ -72,10 +72,10 @@ def run(args) -> int:
 
 def _run(args, settings, prompt: str, cwd: str) -> int:
     from ...agents import shell
-    from ...agents.clis.flavour import Request
-    from ...agents.clis.flavours import flavour
+    from ...agents.clis.cli import Request
+    from ...agents.clis.registry import agent_cli
 
     request = Request(prompt, cwd)
     request.model, request.effort, request.session_id = settings.model, settings.effort, args.resume
     request.arguments, request.structured = settings.arguments, settings.structured
-    return shell.run(flavour(args.agent), request, settings, as_json=args.json)
+    return shell.run(agent_cli(args.agent), request, settings, as_json=args.json)

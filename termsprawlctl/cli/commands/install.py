@@ -105,12 +105,12 @@ def server_names() -> list[str]:
 
 
 def _servers_spelled_out() -> list[str]:
-    from ...agents.clis.flavours import FLAVOURS
+    from ...agents.clis.registry import NAMES
 
     return [
         word
         for name in server_names()
-        for word in ([f"agent:{agent}" for agent in FLAVOURS] if name == "agent:AGENT" else [name])
+        for word in ([f"agent:{agent}" for agent in NAMES] if name == "agent:AGENT" else [name])
     ]
 
 

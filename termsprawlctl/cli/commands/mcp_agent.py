@@ -17,12 +17,12 @@ output instead of the event stream) and _TRACE (0: the answer without the summar
 
 
 def configure(parser) -> None:
-    from ...agents.clis.flavours import FLAVOURS
+    from ...agents.clis.registry import NAMES
     from ...agents.model.settings import EFFORTS, MAX_RUNS
 
     parser.epilog = EPILOG
     parser.passes_on = "ARGS"
-    parser.add_argument("agent", choices=list(FLAVOURS), metavar="AGENT", help="|".join(FLAVOURS))
+    parser.add_argument("agent", choices=list(NAMES), metavar="AGENT", help="|".join(NAMES))
     parser.add_argument("--cwd", metavar="DIR", default="", help="where runs work that do not say so")
     parser.add_argument("--model", metavar="M", default="", help="model of runs that name none")
     parser.add_argument("--effort", choices=EFFORTS, default="", help="effort of runs that name none")
@@ -43,7 +43,7 @@ def provider(args):
     import os
 
     from ...agents.model.settings import from_environment
-    from ...agents.server.tool import AgentProvider
+    from ...agents.server.provider import AgentProvider
     from ...base.log import log
 
     settings = from_environment(os.environ, log)

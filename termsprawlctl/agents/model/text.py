@@ -8,7 +8,7 @@ import re
 MAX_LABEL = 200
 MAX_COMMAND = 300
 MAX_OUTPUT = 240  # characters of a command's output that a summary line shows
-MAX_SAID = 600
+MAX_TEXT = 600
 # A message or a thought that is kept as a step; the answer itself is never shortened here.
 MAX_KEPT = 2000
 # Of longer texts only both ends are looked at: cleaning 5 MB to show 240 characters would

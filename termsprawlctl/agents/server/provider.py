@@ -13,11 +13,12 @@ import time
 from ... import __version__
 from ...base.log import log
 from ...mcp.provider import Context, Provider
-from ..clis.flavours import FLAVOURS
+from ..clis.registry import TAKES_EFFORT
 from ..model.arguments import BadArguments, RunCall, run_id, wait_s
-from ..model.settings import Folders, Settings
+from ..model.settings import Settings
+from ..runs.heartbeat import Heartbeat
 from . import schemas
-from .pacing import Heartbeat, Paced
+from .folders import Folders
 
 # Clients that close our input kill us two to four seconds later.
 FINISH_S = 2.0
@@ -62,7 +63,7 @@ class AgentProvider(Provider):
         )
 
     def tools(self) -> list[dict]:
-        return schemas.tools(self._agent, takes_effort=FLAVOURS[self._agent].takes_effort)
+        return schemas.tools(self._agent, takes_effort=self._agent in TAKES_EFFORT)
 
     def call(self, name: str, arguments: dict, context: Context) -> dict:
         try:
@@ -94,7 +95,7 @@ class AgentProvider(Provider):
             return _error(RECURSION)
         self._check_folder(parts, call)
         if not call.background:
-            return self._carry_out(call, context.cancelled, Paced(context.progress, time.monotonic))[1]
+            return self._carry_out(call, context.cancelled, context.progress)[1]
         job = parts.new_job(call.cwd)
         try:
             threading.Thread(target=self._in_background, args=(job, call), name=job.run_id, daemon=True).start()
@@ -151,7 +152,7 @@ class AgentProvider(Provider):
 
     def _check_folder(self, parts, call: RunCall) -> None:
         first = self._sessions.get(call.session_id, "")
-        if not (first and parts.flavour.same_folder):
+        if not (first and parts.cli.same_folder):
             return
         if not os.path.isdir(first):
             raise BadArguments(
@@ -202,18 +203,18 @@ class AgentProvider(Provider):
         try:
             cwd = self._choose_folder(call)
             resumed_in = self._sessions.get(call.session_id, "")
-            outcome, result = parts.execute(
+            result, answer = parts.execute(
                 call, cwd, cancelled, report, resumed_in=resumed_in, workspace=self._folders.workspace
             )
         except OSError as error:
             what = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
             return "failed", _error(f"failed: the run could not be prepared: {what}. Check free space and permissions.")
-        session = outcome.reader.session_id
+        session = result.reader.session_id
         if session:
             while len(self._sessions) >= MAX_SESSIONS:
                 self._sessions.pop(next(iter(self._sessions)))
-            self._sessions.setdefault(session, outcome.cwd)
-        return outcome.verdict.status, result
+            self._sessions.setdefault(session, result.cwd)
+        return result.status.name, answer
 
     def _choose_folder(self, call: RunCall) -> str:
         with self._folders_lock:

@@ -6,9 +6,9 @@ import errno
 import os
 import re
 
-from ..clis.flavour import Flavour
+from ..clis.cli import AgentCli
 from ..model.reader import Reader
-from ..model.wording import one_line, plain
+from ..model.text import one_line, plain
 
 COMPLETED, FAILED, TIMED_OUT, CANCELLED = "completed", "failed", "timed_out", "cancelled"
 
@@ -31,14 +31,14 @@ HARMLESS = re.compile(
 )
 
 
-class Verdict:
-    """status, whether the last message is the answer, and of a failure its code, message and remedy."""
+class Status:
+    """Its name, whether the last message is the answer, and of a failure its code, message and remedy."""
 
-    __slots__ = ("answered", "code", "message", "note", "remedy", "status")
+    __slots__ = ("answered", "code", "message", "name", "note", "remedy")
 
-    def __init__(self, status: str, code: str = "", message: str = "", remedy: str = "", note: str = "") -> None:
-        self.status = status
-        self.answered = status == COMPLETED
+    def __init__(self, name: str, code: str = "", message: str = "", remedy: str = "", note: str = "") -> None:
+        self.name = name
+        self.answered = name == COMPLETED
         self.code = code
         self.message = message
         self.remedy = remedy
@@ -57,62 +57,58 @@ class Ending:
         self.limit_s = limit_s
 
 
-def judge(flavour: Flavour, run: Reader, end: Ending, fallback_answer=lambda: "") -> Verdict:
-    """The verdict on a structured run whose output has been read to its end.
+def judge(cli: AgentCli, run: Reader, end: Ending, fallback_answer=lambda: "") -> Status:
+    """The status on a structured run whose output has been read to its end.
 
     `fallback_answer()` gives the answer from elsewhere, should the stream have none.
     """
     answer = "".join(run.answer_parts()).strip()
     if run.ended and not run.failure and not run.no_answer:
-        return _finished(flavour, run, end, answer)
+        return _finished(cli, run, end, answer)
     if end.stop in _STOPPED:
-        return _STOPPED[end.stop](flavour, end)
+        return _STOPPED[end.stop](cli, end)
     if run.failure:
-        return _failure(flavour, run.failure, end)
-    return _unfinished(flavour, run, end, fallback_answer)
+        return _failure(cli, run.failure, end)
+    return _unfinished(cli, run, end, fallback_answer)
 
 
-def _unfinished(flavour: Flavour, run: Reader, end: Ending, fallback_answer) -> Verdict:
+def _unfinished(cli: AgentCli, run: Reader, end: Ending, fallback_answer) -> Status:
     """The stream has no end of its own."""
     answer = "".join(run.answer_parts()).strip()
-    denied = flavour.denials(run, end.errors)
+    denied = cli.denials(run, end.errors)
     if denied and (run.no_answer or not answer):
-        return _denied(flavour, denied)
+        return _denied(cli, denied)
     elsewhere = fallback_answer() if end.exit_status == 0 and not answer else ""
     if elsewhere.strip():
         run.final_text = elsewhere
-        return Verdict(
-            COMPLETED, note=f"{flavour.name} printed events of an unknown shape; the answer is from its file"
-        )
-    trusted = end.exit_status == 0 and flavour.exits_truly
+        return Status(COMPLETED, note=f"{cli.name} printed events of an unknown shape; the answer is from its file")
+    trusted = end.exit_status == 0 and cli.exits_truly
     if trusted and not run.no_answer and run.activity.said_after_everything():
-        return Verdict(COMPLETED, note=f"{flavour.name} ended without its closing event; the answer may be incomplete")
-    return _died(flavour, run, end)
+        return Status(COMPLETED, note=f"{cli.name} ended without its closing event; the answer may be incomplete")
+    return _died(cli, run, end)
 
 
-def judge_raw(flavour: Flavour, end: Ending, *, answered: bool) -> Verdict:
-    """The verdict on a run without an event stream: the exit status is all there is."""
+def judge_raw(cli: AgentCli, end: Ending, *, answered: bool) -> Status:
+    """The status on a run without an event stream: the exit status is all there is."""
     if end.stop in _STOPPED:
-        return _STOPPED[end.stop](flavour, end)
+        return _STOPPED[end.stop](cli, end)
     if end.exit_status == 0 and answered:
-        return Verdict(COMPLETED)
+        return Status(COMPLETED)
     if end.exit_status == 0:
-        return Verdict(FAILED, "no_answer", f"{flavour.name} printed nothing", "Look at the end of stderr.")
-    return _failure(flavour, last_line(end.errors) or "no message", end)
+        return Status(FAILED, "no_answer", f"{cli.name} printed nothing", "Look at the end of stderr.")
+    return _failure(cli, last_line(end.errors) or "no message", end)
 
 
-def not_started(flavour: Flavour, number: int) -> Verdict:
+def not_started(cli: AgentCli, number: int) -> Status:
     """The system has refused to start the CLI, with this errno."""
     short_of = number in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    remedy = (
-        "Try again when other programs have ended, or raise the limit (ulimit -a)." if short_of else flavour.install
-    )
-    return Verdict(FAILED, "not_started", f"cannot start {flavour.executable}: {os.strerror(number)}", remedy)
+    remedy = "Try again when other programs have ended, or raise the limit (ulimit -a)." if short_of else cli.install
+    return Status(FAILED, "not_started", f"cannot start {cli.executable}: {os.strerror(number)}", remedy)
 
 
-def disk_full(place: str, message: str) -> Verdict:
+def disk_full(place: str, message: str) -> Status:
     """A failure, for which the CLI gave `message`, on a disk that has no room for what it prints."""
-    return Verdict(
+    return Status(
         FAILED,
         "disk_full",
         f"the disk is full ({message})",
@@ -134,67 +130,65 @@ def exit_text(status: int | None) -> str:
     return f"killed by signal {-status}" if status < 0 else f"exit {status}"
 
 
-def _finished(flavour: Flavour, run: Reader, end: Ending, answer: str) -> Verdict:
-    denied = flavour.denials(run, end.errors)
+def _finished(cli: AgentCli, run: Reader, end: Ending, answer: str) -> Status:
+    denied = cli.denials(run, end.errors)
     if not answer and denied:
-        return _denied(flavour, denied)
+        return _denied(cli, denied)
     if not answer and end.exit_status and end.stop != STOP_LINGERING:
-        return _died(flavour, run, end)
+        return _died(cli, run, end)
     notes = []
     if denied:
-        notes.append(f"not permitted: {one_line('; '.join(denied), MAX_MESSAGE)}. To allow it, {flavour.permission}")
+        notes.append(f"not permitted: {one_line('; '.join(denied), MAX_MESSAGE)}. To allow it, {cli.permission}")
     if end.stop == STOP_LINGERING:
-        notes.append(f"{flavour.name} did not exit after its answer and was ended")
+        notes.append(f"{cli.name} did not exit after its answer and was ended")
     elif end.exit_status and not end.stop:
-        notes.append(f"{flavour.name} gave its answer and then ended with {exit_text(end.exit_status)}")
-    return Verdict(COMPLETED, note=". ".join(notes))
+        notes.append(f"{cli.name} gave its answer and then ended with {exit_text(end.exit_status)}")
+    return Status(COMPLETED, note=". ".join(notes))
 
 
-def _denied(flavour: Flavour, denied: list[str]) -> Verdict:
+def _denied(cli: AgentCli, denied: list[str]) -> Status:
     what = one_line("; ".join(denied), MAX_MESSAGE)
-    return Verdict(
+    return Status(
         FAILED,
         "permission_rejected",
         f"it needed a permission that nobody could give: {what}",
-        f"To allow it, {flavour.permission}.",
+        f"To allow it, {cli.permission}.",
     )
 
 
-def _failure(flavour: Flavour, message: str, end: Ending) -> Verdict:
+def _failure(cli: AgentCli, message: str, end: Ending) -> Status:
     message = one_line(message, MAX_MESSAGE)
     cause = last_line(end.errors)
     if cause and HIDES_THE_CAUSE.search(message):
         message = cause
-    known = flavour.diagnose(message) or flavour.diagnose(last_lines(end.errors))
+    known = cli.diagnose(message) or cli.diagnose(last_lines(end.errors))
     if known is not None:
-        return Verdict(FAILED, known.code, message, known.remedy)
+        return Status(FAILED, known.code, message, known.remedy)
     remedy = (
         "The end of stderr below may say more."
         if cause
-        else f"Run it again; if that fails, too, start `{flavour.executable}` yourself to see why."
+        else f"Run it again; if that fails, too, start `{cli.executable}` yourself to see why."
     )
-    return Verdict(FAILED, "failed", message, remedy)
+    return Status(FAILED, "failed", message, remedy)
 
 
-def _died(flavour: Flavour, run: Reader, end: Ending) -> Verdict:
+def _died(cli: AgentCli, run: Reader, end: Ending) -> Status:
     cause = last_line(end.errors) or one_line(run.last_error, MAX_MESSAGE)
     if end.exit_status == 0 and run.events == 0:
-        return Verdict(
+        return Status(
             FAILED,
             "wrong_version",
-            cause or f"{flavour.name} printed no event that this program knows",
-            f"Use another version of {flavour.executable}, or set AGENT_CLI_MCP_STRUCTURED=0 to take its plain output.",
+            cause or f"{cli.name} printed no event that this program knows",
+            f"Use another version of {cli.executable}, or set AGENT_CLI_MCP_STRUCTURED=0 to take its plain output.",
         )
     if end.exit_status == 0 and (run.no_answer or not run.answer_parts()):
-        known = flavour.diagnose(cause) if cause else None
-        message = cause or run.no_answer or f"{flavour.name} ended without an answer"
-        return Verdict(
-            FAILED, known.code if known else "no_answer", message, known.remedy if known else "Run it again."
-        )
-    verdict = _failure(flavour, cause or "it ended before it had finished", end)
-    if verdict.code == "failed":
-        verdict.code = "ended_early"
-    return verdict
+        known = cli.diagnose(cause) if cause else None
+        message = cause or run.no_answer or f"{cli.name} ended without an answer"
+        return Status(FAILED, known.code if known else "no_answer", message, known.remedy if known else "Run it again.")
+    status = _failure(cli, cause or "it ended before it had finished", end)
+    if status.code == "failed":
+        status.code = "ended_early"
+    return status
 
 
 def last_lines(errors: str) -> str:
@@ -203,8 +197,8 @@ def last_lines(errors: str) -> str:
     return "\n".join(lines)[-TAIL_CHARACTERS:]
 
 
-def _timed_out(_flavour: Flavour, end: Ending) -> Verdict:
-    return Verdict(
+def _timed_out(_cli: AgentCli, end: Ending) -> Status:
+    return Status(
         TIMED_OUT,
         "timed_out",
         f"it was ended after {end.limit_s:g} s, the limit of one run",
@@ -212,8 +206,8 @@ def _timed_out(_flavour: Flavour, end: Ending) -> Verdict:
     )
 
 
-def _idle(_flavour: Flavour, end: Ending) -> Verdict:
-    return Verdict(
+def _idle(_cli: AgentCli, end: Ending) -> Status:
+    return Status(
         TIMED_OUT,
         "idle",
         f"it was ended because it printed nothing for {end.limit_s:g} s",
@@ -221,8 +215,8 @@ def _idle(_flavour: Flavour, end: Ending) -> Verdict:
     )
 
 
-def _silent(_flavour: Flavour, end: Ending) -> Verdict:
-    return Verdict(
+def _silent(_cli: AgentCli, end: Ending) -> Status:
+    return Status(
         FAILED,
         "silent_session",
         f"it printed nothing for {end.limit_s:g} s after it was told to continue a session",
@@ -230,17 +224,17 @@ def _silent(_flavour: Flavour, end: Ending) -> Verdict:
     )
 
 
-def _flood(flavour: Flavour, _end: Ending) -> Verdict:
-    return Verdict(
+def _flood(cli: AgentCli, _end: Ending) -> Status:
+    return Status(
         FAILED,
         "flood",
-        f"it was ended because it kept printing: more than {flavour.name} can have to say",
+        f"it was ended because it kept printing: more than {cli.name} can have to say",
         "Ask for less output, for example for results in a file.",
     )
 
 
-def _cancelled(_flavour: Flavour, _end: Ending) -> Verdict:
-    return Verdict(CANCELLED, "cancelled", "it was ended because the run was cancelled")
+def _cancelled(_cli: AgentCli, _end: Ending) -> Status:
+    return Status(CANCELLED, "cancelled", "it was ended because the run was cancelled")
 
 
 _STOPPED = {

@@ -8,7 +8,7 @@ from collections import deque
 KEPT_CHARS = 4 << 20
 
 
-class BothEnds:
+class HeadAndTail:
     """Parts in order; once they are more than twice KEPT_CHARS, those in the middle go."""
 
     __slots__ = ("_first", "_first_chars", "_gone", "_last", "_last_chars")
@@ -42,7 +42,7 @@ class BothEnds:
         return [*self._first, *gap, *self._last]
 
 
-def both_ends(pieces, kept_chars: int) -> tuple[str, int]:
+def head_and_tail(pieces, kept_chars: int) -> tuple[str, int]:
     """A text in pieces: (all of it, or at least so much of each end; how many characters are missing between)."""
     text, total = "", 0
     for piece in pieces:

@@ -6,8 +6,8 @@ order in which they began; a call that ended out of order is updated in its plac
 
 from __future__ import annotations
 
-from .ends import BothEnds
-from .wording import MAX_COMMAND, MAX_LABEL, MAX_OUTPUT, MAX_SAID, clip, one_line, relative, unwrapped
+from .head_tail import HeadAndTail
+from .text import MAX_COMMAND, MAX_LABEL, MAX_OUTPUT, MAX_TEXT, clip, one_line, relative, unwrapped
 
 # kind: the fields of its steps beside `kind`. Every kind of call also has `status`
 # (running, completed, failed, declined); `output` is the cleaned beginning and end.
@@ -47,7 +47,7 @@ class Activity:
         self._labels: list[str] = []
         self._last_label = ""
         self._said: str | None = None  # label of a message that may turn out to be the answer
-        self._answer = BothEnds()
+        self._answer = HeadAndTail()
         self._answer_group: object = None
         self._answer_serial = 0
 
@@ -87,7 +87,7 @@ class Activity:
         if group is None or group != self._answer_group:
             if len(self._answer) == 1 and self._answer.parts() == [text]:
                 return  # a stream that broke was played again
-            self._answer, self._answer_group = BothEnds(), group
+            self._answer, self._answer_group = HeadAndTail(), group
             self._answer_serial += 1
         self._answer.add(text)
         entry = self._add("message", at, {"text": clip(text)})
@@ -106,7 +106,7 @@ class Activity:
 
     def plan(self, items: list[tuple[str, bool]], at: float | None = None) -> None:
         """The whole plan, each item with whether it is done; the newest replaces the last."""
-        fields = {"items": [{"text": clip(text, MAX_SAID), "done": done} for text, done in items[:MAX_PLANNED]]}
+        fields = {"items": [{"text": clip(text, MAX_TEXT), "done": done} for text, done in items[:MAX_PLANNED]]}
         last = next((entry for entry in self._steps if entry.step["kind"] == "plan"), None)
         if last is not None:
             last.step.update(fields)
@@ -117,7 +117,7 @@ class Activity:
 
     def note(self, text: str, at: float | None = None) -> None:
         """Something that is not the agent's work: a retry, a warning."""
-        text = clip(text, MAX_SAID)
+        text = clip(text, MAX_TEXT)
         last = self._steps[-1].step if self._steps else {}
         if last.get("kind") == "notice":
             last["text"] = text  # the fifth retry says all that the first four said
@@ -134,7 +134,7 @@ class Activity:
     def printed(self, line: str) -> None:
         """A line that is no event."""
         if line.strip():
-            self._add("printed", None, {"text": clip(line, MAX_SAID)})
+            self._add("printed", None, {"text": clip(line, MAX_TEXT)})
 
     def say(self, label: str) -> None:
         """A label without a step."""
@@ -245,10 +245,10 @@ def describe(step: dict) -> str:
     kind = step["kind"]
     said = _SAID.get(kind)
     if said is not None:
-        return said + one_line(step.get("text") or step.get("name") or "", MAX_SAID)
+        return said + one_line(step.get("text") or step.get("name") or "", MAX_TEXT)
     if kind == "plan":
         marks = [f"[{'x' if item['done'] else ' '}] {item['text']}" for item in step["items"]]
-        return "plan: " + one_line("; ".join(marks), MAX_SAID)
+        return "plan: " + one_line("; ".join(marks), MAX_TEXT)
     if kind == "edit":
         return "edited " + _edited(step, MAX_COMMAND) + _ending(step)
     return _WORDS[kind][1].lower() + " " + _subject(step, quoted=True) + _ending(step)

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from support.scripted_agent import is_alive, until
 
-from termsprawlctl.agents.runs import repository
+from termsprawlctl.agents.runs import snapshot
 
 
 def git(folder, *words):
@@ -28,10 +28,10 @@ def folder(tmp_path):
 
 
 def changed(folder, work):
-    root = repository.root_of(str(folder))
-    before = repository.look(root)
+    root = snapshot.root_of(str(folder))
+    before = snapshot.look(root)
     work()
-    return repository.compare(before, repository.look(root))
+    return snapshot.compare(before, snapshot.look(root))
 
 
 def test_added_modified_and_deleted_files_are_told(folder):
@@ -100,20 +100,20 @@ def test_a_repository_without_a_commit_can_be_compared(tmp_path):
 
 def test_the_root_is_found_from_below_and_a_folder_without_git_has_none(folder, tmp_path_factory):
     (folder / "a" / "b").mkdir(parents=True)
-    assert repository.root_of(str(folder / "a" / "b")) == os.path.realpath(folder)
-    assert repository.root_of(str(tmp_path_factory.mktemp("plain"))) == ""
+    assert snapshot.root_of(str(folder / "a" / "b")) == os.path.realpath(folder)
+    assert snapshot.root_of(str(tmp_path_factory.mktemp("plain"))) == ""
 
 
 def test_looking_runs_no_program_that_the_repository_names(folder, tmp_path):
     witness = tmp_path / "ran"
     git(folder, "config", "core.fsmonitor", f"touch {witness}; false")
-    assert repository.look(str(folder)) is not None
+    assert snapshot.look(str(folder)) is not None
     assert not witness.exists()
 
 
 def test_a_folder_that_git_cannot_read_gives_nothing(tmp_path):
     (tmp_path / ".git").write_text("gitdir: /no/such/place\n")
-    assert repository.look(str(tmp_path)) is None
+    assert snapshot.look(str(tmp_path)) is None
 
 
 def test_a_git_that_hangs_is_ended_with_what_it_started(folder, tmp_path, monkeypatch):
@@ -122,6 +122,6 @@ def test_a_git_that_hangs_is_ended_with_what_it_started(folder, tmp_path, monkey
     script.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {child}\nwait\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(repository, "TIMEOUT_S", 2.0)
-    assert repository.look(str(folder)) is None
+    monkeypatch.setattr(snapshot, "TIMEOUT_S", 2.0)
+    assert snapshot.look(str(folder)) is None
     until(lambda: not is_alive(int(child.read_text())), "the end of its child")

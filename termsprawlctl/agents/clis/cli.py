@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from ..model.reader import Reader
+
+# Name of the canvas's own MCP server in the configuration that an agent is launched with.
+MCP_SERVER = "termsprawl"
+Ask = Callable[[list[str], float], str]
 
 NETWORK = (
     r"error sending request|connection (refused|reset|dropped|closed|error)|cannot connect|fetch failed"
@@ -44,15 +49,80 @@ class Diagnosis:
         self.message = message
 
 
-class Flavour:
-    """Base of the CLIs. A flavour has no state; its reader has that of one run."""
+class Surroundings:
+    """What an interactive agent is started with: see AgentCli.launch.
+
+    `argv` starts it as the user would; `help_text` is what `--help` prints; `bridge` the argv of
+    the MCP server with its tools; `folder` a private directory for `LaunchPlan.files`; `guide` the text
+    of its instructions, which stand in `folder` as `instructions_file`, too; `environment` what it inherits.
+    """
+
+    __slots__ = ("argv", "bridge", "environment", "folder", "guide", "help_text")
+
+    instructions_file = "termsprawl-system.md"
+
+    def __init__(
+        self,
+        argv: list[str],
+        help_text: str,
+        bridge: list[str],
+        folder: str,
+        guide: str,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.argv = argv
+        self.help_text = help_text
+        self.bridge = bridge
+        self.folder = folder
+        self.guide = guide
+        self.environment = environment
+
+    def offers(self, *words: str) -> bool:
+        """Whether the help names all these options. A name alone proves nothing: versions differ."""
+        return all(word in self.help_text for word in words)
+
+    def first_prompt(self) -> str:
+        """For a CLI that takes no instructions: a prompt that has it read them."""
+        return (
+            f"Read {self.folder}/{self.instructions_file}: it explains the terminal canvas that you run in. "
+            "Then wait for my first task; do nothing else yet."
+        )
+
+
+class LaunchPlan:
+    """How an interactive agent is started. `mcp`: it is given its tools, not only instructions.
+
+    `argv` is the whole command, `environment` what it needs besides, `files` names and texts that
+    have to be in the folder, whose paths argv and environment name already.
+    """
+
+    __slots__ = ("argv", "environment", "files", "mcp")
+
+    def __init__(
+        self,
+        argv: list[str],
+        *,
+        mcp: bool,
+        environment: dict[str, str] | None = None,
+        files: dict[str, str] | None = None,
+    ) -> None:
+        self.argv = argv
+        self.mcp = mcp
+        self.environment = environment or {}
+        self.files = files or {}
+
+
+class AgentCli:
+    """All that is known of one coding-agent CLI. It has no state; its reader has that of one run."""
 
     name = ""
     executable = ""
+    aliases: tuple[str, ...] = ()  # other names that agent_launch finds the same program under
+    takes_effort = False  # it has a setting for how hard the model should think
     install = ""  # what to do when the executable is missing
     login = ""  # what to do when it is not logged in
     # (signal, seconds to wait for the CLI to end) in turn; SIGKILL comes after the last.
-    polite: tuple[tuple[str, float], ...] = (("SIGTERM", 2.0), ("SIGTERM", 1.0))
+    stop_signals: tuple[tuple[str, float], ...] = (("SIGTERM", 2.0), ("SIGTERM", 1.0))
     own_temporary = False  # it leaves things in TMPDIR: give it one that is removed after the run
     unset: tuple[str, ...] = ()  # variables that it must not inherit
     exits_truly = True  # exit status 0 means that it was not stopped from outside
@@ -69,7 +139,11 @@ class Flavour:
         """A reader for the CLI's event stream."""
         raise NotImplementedError
 
-    def default_model(self, request: Request, environment: dict[str, str], ask) -> str:  # noqa: ARG002
+    def launch(self, around: Surroundings) -> LaunchPlan | None:  # noqa: ARG002
+        """How to start it interactively, with its tools or at least its instructions; None where nothing fits."""
+        return None
+
+    def default_model(self, request: Request, environment: dict[str, str], ask: Ask) -> str:  # noqa: ARG002
         """The model to ask for when nobody chose one; empty to let the CLI choose.
 
         `ask(arguments, limit_s)` returns what the CLI prints when it is called with these

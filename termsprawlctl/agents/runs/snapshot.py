@@ -10,7 +10,7 @@ import threading
 from ...base.processes import find_program
 from ...base.processtable import send_to_group
 from ...base.waiting import readable
-from ..model.wording import relative
+from ..model.text import relative
 
 # A repository with more changes than this is not compared.
 MAX_STATUS_BYTES = 2 << 20

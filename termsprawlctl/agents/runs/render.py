@@ -1,0 +1,235 @@
+"""An result as an MCP result: the text, and the same in a structure, both of bounded size. Pure."""
+
+from __future__ import annotations
+
+from ...base import jsontext
+from ..model.reader import number
+from ..model.steps import left_out, summary
+from ..model.text import shorten
+from .status import CANCELLED, COMPLETED, FAILED, MAX_MESSAGE, TIMED_OUT, exit_text
+
+SAID = {FAILED: "failed", TIMED_OUT: "timed out", CANCELLED: "was cancelled"}
+NO_ANSWER = "(The agent ended without a final message.)"
+# Of the size of a result, the account of the run may have this part, if the answer needs the rest.
+ACTIVITY_SHARE = 0.35
+ERROR_SHARE = 0.4
+FILES_SHARE = 0.2
+MAX_STEP_TEXT = 300
+MAX_TAIL = 1500  # bytes
+MESSAGE_SHARE = 0.1  # of a message or note in characters of several bytes; MAX_MESSAGE ones may be four times as many
+MAX_COUNTS, MAX_NAME = 20, 60  # of the numbers that a CLI tells as its usage, and characters of a name
+MIN_ANSWER_BYTES = 200
+MAX_LISTED = 60  # files of each sort
+
+
+def text_of(result, settings, full_output: str = "") -> str:
+    """What a model reads: the answer, or what went wrong, then the account.
+
+    `full_output` is the path of the whole where something had to go.
+    """
+    status = result.status
+    budget = settings.result_bytes
+    closing = _closing(result, full_output)
+    account: list[str] = []
+    if settings.trace and result.reader.events:
+        steps = result.reader.steps(answered=status.answered)
+        account = _fitted(summary(steps, result.reader.activity.omitted), int(budget * ACTIVITY_SHARE))
+    if settings.trace and status.note:
+        account.append(f"Note: {_within(status.note, budget)}.")
+    if settings.trace or full_output:
+        account += closing
+    after = "\n".join(account)
+    if status.name == COMPLETED:
+        head = cut_answer(_answer(result), budget - _size(after) - 2, full_output, result.left_out)
+    else:
+        head = failure_text(result, budget)
+        after = "\n\n".join(part for part in (after, _tails(result, int(budget * ERROR_SHARE))) if part)
+    return f"{head}\n\n{after}" if after else head
+
+
+def failure_text(result, budget: int) -> str:
+    """One line: what went wrong, and what to do; for a result of `budget` bytes."""
+    status = result.status
+    message = _within(status.message, budget).rstrip(".")
+    ended = "" if result.exit_status is None or status.name != FAILED else f" ({exit_text(result.exit_status)})"
+    return f"{result.agent} {SAID[status.name]}{ended}: {message}. {status.remedy}".strip()
+
+
+def structure_of(result, settings, full_output: str = "") -> dict:
+    """The same as an object (see schemas.RESULT): within the budget as compact JSON."""
+    status, budget = result.status, settings.result_bytes
+    known = {
+        "exitCode": result.exit_status,
+        "sessionId": result.reader.session_id or None,
+        "model": result.model or None,
+        "cwd": result.cwd,
+        "durationMs": result.duration_ms,
+        "usage": _numbers(result.reader.usage) or None,
+        "files": files_of(result.changes, int(budget * FILES_SHARE)),
+        "note": _within(status.note, budget) or None,
+        "fullOutput": full_output or None,
+        "error": None if status.name == COMPLETED else _error(result, budget),
+        "activity": _steps(result, int(budget * ACTIVITY_SHARE)) if settings.trace else [],
+    }
+    content = {"status": status.name, "answer": ""}
+    content.update((name, value) for name, value in known.items() if value is not None)
+    if status.name == COMPLETED:
+        answer = _answer(result, placeholder="")
+        # JSON escapes make a text longer than it is, so it is cut until it fits.
+        allowed = budget - _size(jsontext.compact(content))
+        content["answer"] = cut_answer(answer, allowed, full_output, result.left_out)
+        while _size(jsontext.compact(content)) > budget and allowed > MIN_ANSWER_BYTES:
+            allowed = allowed * 4 // 5
+            content["answer"] = cut_answer(answer, allowed, full_output, result.left_out)
+    return content
+
+
+def _error(result, budget: int) -> dict:
+    status = result.status
+    error = {"code": status.code, "message": _within(status.message, budget), "remedy": status.remedy}
+    tail = min(MAX_TAIL, int(budget * ERROR_SHARE / 3))
+    for name, value in (("stderr", result.errors), ("stdout", result.output)):
+        if value:
+            error[name] = _last(value, tail)
+    return error
+
+
+def too_long(result, settings) -> bool:
+    """Whether the answer, or the account, does not fit into a result."""
+    if result.status.name != COMPLETED:
+        return False
+    answer = _answer(result)
+    if len(answer) > settings.result_bytes:
+        return True
+    steps = result.reader.steps(answered=True) if settings.trace else []
+    return _size(jsontext.compact([answer, steps, "\n".join(summary(steps))])) > settings.result_bytes
+
+
+def full_text(result, answer):
+    """Yield the whole: the answer's pieces, then the whole account."""
+    yield from answer
+    lines = summary(result.reader.steps(answered=result.status.answered), result.reader.activity.omitted)
+    yield "\n\n" + "\n".join(lines) + "\n"
+
+
+def cut_answer(text: str, max_bytes: int, full_output: str, left_out: int = 0) -> str:
+    """The text, or its beginning and its end with a line between that says where the whole is.
+
+    `left_out` characters are missing in its middle already.
+    """
+    if len(text) <= max_bytes and _size(text) <= max_bytes:
+        return text
+    where = f"; the whole is in {full_output}" if full_output else ""
+    room = max(MIN_ANSWER_BYTES, max_bytes - 120 - len(where))
+    head, tail = _first(text, room * 3 // 4), _last(text, room // 4)
+    gone = len(text) - len(head) - len(tail) + left_out
+    return f"{head}\n\n[… about {gone} characters left out{where} …]\n\n{tail}"
+
+
+def files_of(changes: dict[str, str], max_bytes: int) -> dict:
+    """{"added": [paths], "modified": [...], "deleted": [...]}, each at most MAX_LISTED long.
+
+    Together they have at most so many bytes; "more" counts the paths that are not listed.
+    """
+    files: dict = {}
+    gone = 0
+    for name in ("added", "modified", "deleted"):
+        paths = sorted(path for path, change in changes.items() if change == name)
+        files[name] = _taking([_valid(path) for path in paths[:MAX_LISTED]], max_bytes // 3)
+        gone += len(paths) - len(files[name])
+    if gone:
+        files["more"] = gone
+    return files
+
+
+def _answer(result, placeholder: str = NO_ANSWER) -> str:
+    whole = "\n\n".join(result.reader.answer_parts()) if result.answer is None else result.answer
+    return whole.strip("\n") or placeholder
+
+
+def _closing(result, full_output: str) -> list[str]:
+    lines = []
+    if result.reader.session_id:
+        lines.append(f"Session: {result.reader.session_id} (pass it as sessionId to continue)")
+    if full_output:
+        lines.append(f"Full output: {full_output}")
+    return lines
+
+
+def _tails(result, budget: int) -> str:
+    parts = []
+    for name, value in (("stderr", result.errors), ("stdout", result.output)):
+        if value:
+            parts.append(f"--- end of {name} ---\n{_last(value, min(MAX_TAIL, budget // 2))}")
+    return "\n\n".join(parts)
+
+
+def _fitted(lines: list[str], budget: int) -> list[str]:
+    """The heading and as many lines as fit: the first third, the last two thirds."""
+    if _size("\n".join(lines)) <= budget:
+        return lines
+    first = _taking(lines[1:], budget // 3)
+    last = _taking(lines[1 + len(first) :][::-1], budget * 2 // 3)[::-1]
+    gone = len(lines) - 1 - len(first) - len(last)
+    return [lines[0], *first, f"- {left_out(gone)}", *last] if gone else lines
+
+
+def _taking(lines: list[str], budget: int) -> list[str]:
+    taken = []
+    for line in lines:
+        budget -= _size(line) + 1
+        if budget < 0:
+            break
+        taken.append(line)
+    return taken
+
+
+def _steps(result, budget: int) -> list[dict]:
+    """The steps as objects, long texts shortened; beyond the budget those in the middle go."""
+    steps = [_short(step) for step in result.reader.steps(answered=result.status.answered)]
+    omitted = result.reader.activity.omitted
+    lines = [jsontext.compact(step) for step in steps]
+    if not omitted and _size(",".join(lines)) <= budget:
+        return steps
+    first = len(_taking(lines, budget // 3))
+    last = len(_taking(lines[first:][::-1], budget * 2 // 3))
+    gone = {"kind": "omitted", "count": omitted + len(steps) - first - last}
+    return [*steps[:first], gone, *steps[len(steps) - last :]]
+
+
+def _short(step: dict) -> dict:
+    short = {}
+    for name, value in step.items():
+        if isinstance(value, str):
+            short[name] = shorten(value, MAX_STEP_TEXT)
+        elif isinstance(value, list):
+            short[name] = value[:20]
+        else:
+            short[name] = value
+    return {name: value for name, value in short.items() if value not in (None, "")}
+
+
+def _valid(path: str) -> str:
+    return jsontext.encode(path).decode()
+
+
+def _numbers(usage: dict) -> dict:
+    names = [name for name, value in usage.items() if number(value) is not None and len(name) <= MAX_NAME]
+    return {name: usage[name] for name in names[:MAX_COUNTS]}
+
+
+def _within(message: str, budget: int) -> str:
+    """A message that has at most MAX_MESSAGE characters, in as many bytes as it may have."""
+    return _first(message, max(MAX_MESSAGE, int(budget * MESSAGE_SHARE)))
+
+
+def _size(text: str) -> int:
+    return len(jsontext.encode(text))
+
+
+def _first(text: str, max_bytes: int) -> str:
+    return jsontext.encode(text[:max_bytes])[:max_bytes].decode("utf-8", "ignore")
+
+
+def _last(text: str, max_bytes: int) -> str:
+    return jsontext.encode(text[-max_bytes:])[-max_bytes:].decode("utf-8", "ignore")
