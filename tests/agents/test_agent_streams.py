@@ -79,7 +79,7 @@ def test_a_run_cut_after_any_line_is_never_a_crash_and_never_a_success_it_was_no
     for end in range(len(lines)):
         reader, _, status = read(cli, lines[:end], KILLED)
         # What a killed CLI had printed is the whole run only if its closing event was there.
-        assert status.name != COMPLETED or (whole.status == COMPLETED and reader.ended), f"cut after line {end}"
+        assert status.name != COMPLETED or (whole.name == COMPLETED and reader.ended), f"cut after line {end}"
         result = Result(cli, status, reader, Request("p", CWD))
         result.exit_status = KILLED
         text = text_of(result, Settings())

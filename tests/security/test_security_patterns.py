@@ -12,7 +12,7 @@ import pytest
 
 from termsprawlctl.agents.clis import opencode
 from termsprawlctl.agents.clis.opencode import OpenCode, OpenCodeReader
-from termsprawlctl.agents.model import wording
+from termsprawlctl.agents.model import text as texts
 from termsprawlctl.agents.runs import verdict
 from termsprawlctl.app import http1
 from termsprawlctl.host.messaging import context
@@ -111,8 +111,8 @@ def test_a_flood_of_escapes_in_a_terminal_does_not_hold_up_the_host(fragment):
 @pytest.mark.parametrize("fragment", ESCAPES)
 def test_a_flood_of_escapes_from_an_agent_does_not_hold_up_its_run(fragment):
     flood = (fragment * MIB)[:MIB]
-    assert "\x1b" not in wording.plain(flood)
-    assert len(wording.one_line(flood, 100)) <= 100
+    assert "\x1b" not in texts.plain(flood)
+    assert len(texts.one_line(flood, 100)) <= 100
 
 
 @pytest.mark.parametrize(
