@@ -13,7 +13,7 @@ import pytest
 from termsprawlctl.agents.clis import opencode
 from termsprawlctl.agents.clis.opencode import OpenCode, OpenCodeReader
 from termsprawlctl.agents.model import text as texts
-from termsprawlctl.agents.runs import verdict
+from termsprawlctl.agents.runs import status
 from termsprawlctl.app import http1
 from termsprawlctl.host.messaging import context
 from termsprawlctl.host.terminals.screen.transcript import Transcript, whole_bytes
@@ -118,10 +118,10 @@ def test_a_flood_of_escapes_from_an_agent_does_not_hold_up_its_run(fragment):
 @pytest.mark.parametrize(
     "fragment", ["permission requested: ", "error ", "model ", "config file ", "connection ", " ", "\n", "at async "]
 )
-def test_a_flood_of_error_words_from_an_agent_does_not_hold_up_its_verdict(fragment):
+def test_a_flood_of_error_words_from_an_agent_does_not_hold_up_its_status(fragment):
     errors = (fragment * MIB)[: 8 << 10]  # what is kept of standard error
-    assert isinstance(verdict.last_line(errors), str)
-    assert isinstance(verdict.last_lines(errors), str)
+    assert isinstance(status.last_line(errors), str)
+    assert isinstance(status.last_lines(errors), str)
     OpenCode().diagnose(errors)
     assert OpenCode().denials(OpenCodeReader(""), errors) == []
 
