@@ -13,6 +13,11 @@ import re
 from ..base import jsontext
 from ..base.files import read_small
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 ENVIRONMENT_VARIABLE = "TERMSPRAWL_SESSION_FILE"
 # The one form the app writes. Anything else (names, other notations of
 # 127.0.0.1, user info, control characters, backslashes, another path) might be
@@ -44,7 +49,7 @@ class Target:
         self.owner = owner
 
 
-def session_file(option: str | None, environment) -> str | None:
+def session_file(option: str | None, environment: Mapping[str, str]) -> str | None:
     """The session file's path: the option wins over the environment; None when neither is set."""
     chosen = environment.get(ENVIRONMENT_VARIABLE) if option is None else option
     return chosen or None
@@ -75,7 +80,7 @@ def parse_endpoint(url: object) -> tuple[int, str]:
     return int(match.group(1)), match.group(2)
 
 
-def read_object(path: str, what: str) -> dict:
+def read_object(path: str, what: str) -> dict[str, Any]:
     """The JSON object in a small file. Raises Unavailable naming `what` and the path."""
     try:
         value = jsontext.loads(read_small(path))

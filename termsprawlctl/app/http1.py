@@ -18,10 +18,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from io import BufferedReader
-    from typing import BinaryIO
-
-    Stream = BufferedReader | BinaryIO
+    from io import BufferedIOBase as Stream
 
 MAX_LINE_BYTES = 64 << 10  # of the first line, and of a chunk's
 MAX_FIELDS_BYTES = 64 << 10  # of all fields together: what any program of ours sends is a hundredth

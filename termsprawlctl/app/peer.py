@@ -12,6 +12,10 @@ from __future__ import annotations
 import socket
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _ANSWER_S = 1.0  # the kernel answers at once
 # linux/sock_diag.h, linux/inet_diag.h
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST = 4, 20, 1
@@ -75,7 +79,7 @@ def from_tables(port: int, client_port: int) -> int | None:
     return accepted
 
 
-def _rows(path: str, text: bytes):
+def _rows(path: str, text: bytes) -> Iterator[list[bytes]]:
     """The rows of a table that hold this text, as lists of words; none where it cannot be read."""
     try:
         with open(path, "rb", buffering=_READ_BYTES) as table:

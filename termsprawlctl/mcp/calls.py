@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import namedtuple
 
 from . import protocol
 from .provider import Context
 
-# About two progress messages a second; a burst of a few goes through, so that short
-# calls show all their steps.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Work = Callable[["Call"], dict[str, Any]]
+
+# The throttle: about two progress messages a second; a burst of a few goes through, so that
+# short calls show all their steps.
 PROGRESS_INTERVAL_S = 0.5
 PROGRESS_BURST = 3
+# Steps that have to wait are sent together, in as few messages of this many characters as hold them.
+STEP_SEPARATOR = " · "
+MAX_MESSAGE_CHARS = 600
+# For a client that has stopped reading: what is left out of a call's steps beyond this is counted.
+MAX_HELD_STEPS = 1000
 
 # What may be open at once, running or waiting, and what a call costs besides the bytes of
 # its line. A client that asks for more has lost count; nothing useful holds as much.
@@ -27,8 +38,18 @@ TOO_MANY = (
     "carried out; send it again when some of them have been answered, or cancel some."
 )
 
-# batch: the Batch that the request came in, or None; size: the bytes of its line.
-Request = namedtuple("Request", "id modern token batch size", defaults=(0,))
+
+class Request:
+    """What an answer needs to know of its request: `batch` is what it came in, `size` the bytes of its line."""
+
+    __slots__ = ("batch", "id", "modern", "size", "token")
+
+    def __init__(self, request_id: object, *, modern: bool, token: object, batch: Batch | None, size: int = 0) -> None:
+        self.id = request_id
+        self.modern = modern
+        self.token = token
+        self.batch = batch
+        self.size = size
 
 
 class Batch:
@@ -52,66 +73,111 @@ class Batch:
         return b"[" + b",".join(self._answers) + b"]"
 
 
+class _Progress:
+    """What a call has to report and was not allowed to send yet, oldest first."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._left_out = 0
+        self._value: float = 0
+        self._total: float | None = None
+        self._sent: float | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def replace(self, message: str, progress: float | None, total: float | None) -> None:
+        """The newest alone is worth sending."""
+        self._texts, self._left_out = [message], 0
+        self._value = self._value + 1 if progress is None else progress
+        self._total = total
+
+    def append(self, label: str) -> None:
+        """It is sent after those that wait."""
+        if not self._texts or self._texts[-1] != label:
+            self._texts.append(label)
+        if len(self._texts) > MAX_HELD_STEPS:
+            del self._texts[0]
+            self._left_out += 1
+        self._value += 1
+        self._total = None
+
+    def take(self, token: object) -> dict[str, Any]:
+        """The params of the next message: as many steps as it holds."""
+        if self._left_out:
+            message, self._left_out = f"({self._left_out} steps left out)", 0
+        else:
+            message = self._texts.pop(0)
+        while self._texts and len(message) + len(STEP_SEPARATOR) + len(self._texts[0]) <= MAX_MESSAGE_CHARS:
+            message += STEP_SEPARATOR + self._texts.pop(0)
+        if self._sent is not None and self._value <= self._sent:
+            self._value = self._sent + 1
+        self._sent = self._value
+        params = {"progressToken": token, "progress": self._value}
+        if self._total is not None:
+            params["total"] = self._total
+        return {**params, "message": message}
+
+
 class Call(Context):
     """One request that is being worked on.
 
     `work(call)` returns its result dict; `request` tells how to answer it.
     """
 
-    def __init__(self, book: Book, request: Request, work) -> None:
+    def __init__(self, in_flight: InFlight, request: Request, work: Work) -> None:
         super().__init__()
-        self._book = book
+        self._in_flight = in_flight
         self.request = request
         self.work = work
-        self.open = True  # still to be answered; changes under the book's lock only
-        self._last: float | None = None
-        self._held: dict | None = None  # the newest progress that came too soon
+        self.open = True  # still to be answered; changes under the lock of what is in flight only
+        self.on_begun: Callable[[], object] | None = None
+        self._held = _Progress()
         self._allowance = float(PROGRESS_BURST)
         self._allowance_at_s = 0.0
 
+    def begun(self) -> None:
+        if self.on_begun is not None:
+            self.on_begun()
+
     def progress(self, message: str, progress: float | None = None, total: float | None = None) -> None:
-        if self.request.token is None:
-            return
-        with self._book.lock:
-            if self.open:
-                self._held = self._params(message, progress, total)
-                if not self._may_send():
-                    self._book.hold(self)
-                else:
-                    self._send_held()
+        if self.request.token is not None:
+            with self._in_flight.lock:
+                if self.open:
+                    self._held.replace(message, progress, total)
+                    self._send_or_hold()
+
+    def step(self, label: str) -> None:
+        if self.request.token is not None:
+            with self._in_flight.lock:
+                if self.open:
+                    self._held.append(label)
+                    self._send_or_hold()
 
     def due_s(self) -> float:
         """When (monotonic) the held progress may be sent."""
         return self._allowance_at_s + (1 - self._allowance) * PROGRESS_INTERVAL_S
 
     def release(self) -> bool:
-        """Send the held progress if it is time. Under the book's lock; False while it is not."""
-        if not (self.open and self._held):
-            return True
-        if self._may_send():
+        """Send held progress if it is time. Under the lock; False while some is still held."""
+        if self.open and self._held and self._may_send():
             self._send_held()
-        return self._held is None
+        return not (self.open and self._held)
 
     def flush(self) -> None:
-        """Send the held progress now, before the response. Under the book's lock."""
-        if self._held:
+        """Send all held progress now, before the response. Under the lock."""
+        while self._held:
             self._send_held()
 
-    def _params(self, message: str, progress: float | None, total: float | None) -> dict:
-        last = self._last
-        if progress is None:
-            progress = 1 if last is None else last + 1
-        elif last is not None and progress <= last:
-            progress = last + 1
-        self._last = progress
-        params = {"progressToken": self.request.token, "progress": progress}
-        if total is not None:
-            params["total"] = total
-        return {**params, "message": message}
+    def _send_or_hold(self) -> None:
+        if self._may_send():
+            self._send_held()
+        if self._held:
+            self._in_flight.hold(self)
 
     def _may_send(self) -> bool:
-        if not self._book.has_room():
-            return False  # its reader is behind: the newest alone is kept for it
+        if not self._in_flight.has_room():
+            return False  # its reader is behind
         now = time.monotonic()
         earned = (now - self._allowance_at_s) / PROGRESS_INTERVAL_S
         self._allowance = min(PROGRESS_BURST, self._allowance + earned)
@@ -122,25 +188,30 @@ class Call(Context):
         return True
 
     def _send_held(self) -> None:
-        params, self._held = self._held, None
-        self._book.send(protocol.encode(protocol.notification("notifications/progress", params)))
+        params = self._held.take(self.request.token)
+        self._in_flight.send(protocol.encode(protocol.notification("notifications/progress", params)))
 
 
-class Book:
+class InFlight:
     """All open calls by id, and the one lock under which things are said to the client.
 
-    `put(bytes)` hands a whole line to the writer; `rouse()` wakes the reading thread
+    `put(bytes)` hands a whole line to the writer; `wake()` wakes the reading thread
     when a held progress changes how long it may sleep; `has_room()` tells whether the
     writer's reader is near enough for progress to be handed over.
     """
 
-    def __init__(self, put, rouse, has_room=lambda: True) -> None:
+    def __init__(
+        self,
+        put: Callable[[bytes], object],
+        wake: Callable[[], object],
+        has_room: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.lock = threading.RLock()
         self._put = put
-        self._rouse = rouse
+        self._wake = wake
         self.has_room = has_room
         # By id; the calls of one id in a dict, to find any of them at once.
-        self._open: dict[tuple, dict[Call, None]] = {}
+        self._open: dict[tuple[type, object], dict[Call, None]] = {}
         self._open_bytes = 0
         self._holding: list[Call] = []
 
@@ -150,7 +221,7 @@ class Book:
             self._put(message + b"\n")
 
     def answer(self, request: Request, answer: bytes | None) -> None:
-        """Answer a request that is in no book, or settle it without one."""
+        """Answer a request that is no open call, or settle it without an answer."""
         with self.lock:
             if request.batch is not None:
                 answer = request.batch.settle(answer)
@@ -200,7 +271,7 @@ class Book:
         """Remember that a call has a progress to send later. Under the lock."""
         if call not in self._holding:
             self._holding.append(call)
-            self._rouse()
+            self._wake()
 
     def release_due(self) -> float | None:
         """Send held progress that is due; returns seconds until the next, None for never.

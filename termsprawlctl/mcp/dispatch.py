@@ -1,19 +1,30 @@
-"""What each line of input means: answered here, or put on a lane of worker threads.
+"""What each line of input means: answered here, or given to a pool of worker threads.
 
 Everything in this module is called by the one reading thread and never blocks; the
-`_work_*` functions run on lanes.
+`_work_*` functions run in the pools.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 
 from ..base import jsontext, log
 from . import protocol, stdio
-from .calls import MAX_OPEN_BYTES, Batch, Book, Call, Request
+from .calls import CALL_BYTES, MAX_OPEN_BYTES, TOO_MANY, Batch, Call, InFlight, Request
 from .protocol import NO_ID, Refused
-from .provider import Provider, ProviderFault
-from .workers import Lane
+from .provider import ProviderFault
+from .workers import WorkerPool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .options import Options
+    from .provider import Provider, Turn
+
+    Json = dict[str, Any]
 
 # Gemini CLI adds this argument to every call and sends it on to servers.
 FOREIGN_ARGUMENT = "wait_for_previous"
@@ -23,34 +34,72 @@ MAX_SUBSCRIPTIONS = 100  # nothing is ever sent to any of them
 _BOM = b"\xef\xbb\xbf"
 
 
+class _Held:
+    """Messages that wait for the answer to `initialize`, in order, with the bytes of their lines."""
+
+    def __init__(self) -> None:
+        self._messages: deque[tuple[Json | list[object], int]] = deque()
+        self._bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._messages)
+
+    def add(self, message: Json | list[object], size: int) -> bool:
+        """Keep one more; False while those that are kept hold too much."""
+        if self._messages and self._bytes + size + CALL_BYTES > MAX_OPEN_BYTES:
+            return False
+        self._messages.append((message, size))
+        self._bytes += size + CALL_BYTES
+        return True
+
+    def take(self) -> tuple[Json | list[object], int]:
+        """The oldest, and the bytes of its line."""
+        message, size = self._messages.popleft()
+        self._bytes -= size + CALL_BYTES
+        return message, size
+
+    def drop(self, is_meant: Callable[[Json | list[object]], bool]) -> None:
+        """Forget those that are meant."""
+        kept = [one for one in self._messages if not is_meant(one[0])]
+        self._messages = deque(kept)
+        self._bytes = sum(size + CALL_BYTES for _, size in kept)
+
+
 class Dispatcher:
     """Takes lines for one provider and hands answers to a writer.
 
-    `writer` takes whole lines (put) and tells when there is room (wait_for_room);
-    `rouse()` wakes the reading thread when held progress changes how long it may sleep.
+    `writer` takes whole lines (put) and tells when there is room (wait_for_room); `wake()`
+    wakes the reading thread when held progress changes how long it may sleep, and when
+    resume() has something to do.
     """
 
-    def __init__(self, provider: Provider, writer, rouse) -> None:
+    def __init__(self, provider: Provider, options: Options, writer: stdio.Writer, wake: Callable[[], object]) -> None:
         self._provider = provider
+        self._options = options
         self._writer = writer
         self._info = {"name": provider.name, "version": provider.version}
-        self._calls = Lane(1 if provider.ordered else provider.max_running, self._perform)
-        self._aside = Lane(1, self._perform)
+        self._calls = WorkerPool(options.max_running, self._perform)
+        self._lists = WorkerPool(1, self._perform)
+        self._handshakes = WorkerPool(1, self._perform)
+        self._pools = (self._calls, self._lists, self._handshakes)
         self.prepared = False  # or about to be
         self.failed = False  # a request stays without an answer: there was no memory even to say so
-        self._rouse = rouse
+        self._wake = wake
         self._revision: protocol.Revision | None = None  # of the last handshake
+        # `initialize` is answered before everything that came behind it.
+        self._handshake: Call | None = None
+        self._held = _Held()
         self._subscriptions: list[Request] = []
-        self.book = Book(writer.put, rouse, writer.has_room)
+        self.in_flight = InFlight(writer.put, wake, writer.has_room)
         either = {"tools/list": self._list_tools, "tools/call": self._call_tool}
         self._legacy = {"initialize": self._initialize, "ping": self._ping, **either}
         self._modern = {"server/discover": self._discover, "subscriptions/listen": self._listen, **either}
 
-    def take(self, line) -> None:
+    def take(self, line: bytes | stdio.TooLong) -> None:
         """One line of input, or TOO_LONG in the place of one."""
-        original = self._provider.original_frame_errors
-        if line is stdio.TOO_LONG:
-            limit = f"Message too large: more than {self._provider.max_line_bytes} bytes on one line"
+        original = self._options.original_frame_errors
+        if isinstance(line, stdio.TooLong):
+            limit = f"Message too large: more than {self._options.max_line_bytes} bytes on one line"
             self._complain(protocol.INVALID_REQUEST, "Message too large" if original else limit)
             return
         if not line.removeprefix(_BOM).strip():
@@ -60,24 +109,35 @@ class Dispatcher:
         except ValueError as reason:
             self._complain(protocol.PARSE_ERROR, f"Parse error: {reason}")
             return
-        if isinstance(message, dict):
-            self._receive(message, None, len(line))
-        elif isinstance(message, list) and self._revision is not None and self._revision.batches:
-            self._receive_batch(message, len(line))
+        if isinstance(message, (dict, list)):
+            if self._may_pass(message):
+                self._receive_any(message, len(line))
+            else:
+                self._hold(message, len(line))
         elif not original or message is None:
             self._complain(protocol.INVALID_REQUEST, "Invalid request: a message is a JSON object")
+
+    def resume(self) -> None:
+        """Go on with what was held, once the answer to `initialize` is with the writer."""
+        while self._held and self._is_settled():
+            self._receive_any(*self._held.take())
+
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do: every call is cancelled, or its answer is with the writer."""
+        return not self._held and self.in_flight.is_empty()
 
     def end_of_input(self) -> None:
         """The client will send no more: end what only waits for it."""
         for request in self._subscriptions:
             self._answer(request, {"_meta": {protocol.SUBSCRIPTION_KEY: request.id}})
         self._subscriptions.clear()
-        for call in self.book.calls():
+        for call in self.in_flight.calls():
             call.last_try.set()
 
     def cancel_all(self) -> None:
         """Cancel every call; none of them is answered."""
-        self._stop(self.book.cancel_all())
+        self._held.drop(lambda _: True)
+        self._stop(self.in_flight.cancel_all())
 
     def prepare(self) -> None:
         """Have the provider load what calls will need, unless it has."""
@@ -89,20 +149,55 @@ class Dispatcher:
         except RuntimeError:
             return  # no thread to be had now; calls will load what they need
 
+    # --- what waits for a handshake -----------------------------------------------------
+
+    def _is_settled(self) -> bool:
+        return self._handshake is None or not self._handshake.open
+
+    def _may_pass(self, message: Json | list[object]) -> bool:
+        """Whether a message need not wait for the answer to `initialize`: it is of the other era, or asks for life."""
+        if self._is_settled() and not self._held:
+            return True
+        if not isinstance(message, dict):
+            return False
+        method = message.get("method")
+        if "id" not in message or method == "ping" or not isinstance(method, str):
+            return "id" not in message or method == "ping"
+        return protocol.is_modern(method, message.get("params"))
+
+    def _hold(self, message: Json | list[object], size: int) -> None:
+        if self._held.add(message, size):
+            return
+        if isinstance(message, dict) and protocol.is_id(message.get("id")):
+            request = Request(message["id"], modern=False, token=None, batch=None)
+            self._refuse(request, Refused(protocol.INTERNAL_ERROR, TOO_MANY))
+        else:
+            self._complain(protocol.INTERNAL_ERROR, TOO_MANY)
+
     # --- frames -------------------------------------------------------------------------
 
     def _complain(self, code: int, text: str) -> None:
         """Answer a line whose request cannot be told."""
-        if self._provider.original_frame_errors:
+        if self._options.original_frame_errors:
             answer = protocol.error(None, protocol.INTERNAL_ERROR, text)
         else:
             answer = protocol.error(NO_ID, code, text)
-        self.book.send(protocol.encode(answer))
+        self.in_flight.send(protocol.encode(answer))
 
-    def _receive_batch(self, messages: list, size: int) -> None:
+    def _receive_any(self, message: Json | list[object], size: int) -> None:
+        if isinstance(message, dict):
+            self._receive(message, None, size)
+        elif self._revision is not None and self._revision.batches:
+            self._receive_batch(message, size)
+        else:
+            text = "Invalid request: this revision has no batches; send each message on a line of its own"
+            request_id = None if self._options.original_frame_errors else NO_ID
+            self.in_flight.send(protocol.encode(protocol.error(request_id, protocol.INVALID_REQUEST, text)))
+
+    def _receive_batch(self, messages: list[object], size: int) -> None:
         if len(messages) > MAX_BATCH:
             text = f"Invalid request: a batch of {len(messages)} messages; send at most {MAX_BATCH} at once"
-            self.book.send(protocol.encode(protocol.error(NO_ID, protocol.INVALID_REQUEST, text)))
+            self.in_flight.send(protocol.encode(protocol.error(NO_ID, protocol.INVALID_REQUEST, text)))
             return
         batch = Batch()
         whole = Request(None, modern=False, token=None, batch=batch)
@@ -113,7 +208,7 @@ class Dispatcher:
                 self._receive(message, batch, size // len(messages))
             else:
                 self._refuse_unidentified(batch)
-        self.book.answer(whole, None)
+        self.in_flight.answer(whole, None)
 
     def _refuse_unidentified(self, batch: Batch | None) -> None:
         if batch is not None:
@@ -122,8 +217,8 @@ class Dispatcher:
         text = "Invalid request: a message is a JSON object, and its id a string or a number"
         self._refuse(request, Refused(protocol.INVALID_REQUEST, text))
 
-    def _receive(self, message: dict, batch: Batch | None, size: int) -> None:
-        """One message: a request is answered or put on a lane, anything else never answered."""
+    def _receive(self, message: Json, batch: Batch | None, size: int) -> None:
+        """One message: a request is answered or given to a pool, anything else never answered."""
         method, params = message.get("method"), message.get("params")
         if "id" not in message:
             if method == "notifications/cancelled" and isinstance(params, dict):
@@ -150,11 +245,13 @@ class Dispatcher:
             return
         key = protocol.id_key(request_id)
         self._subscriptions = [entry for entry in self._subscriptions if protocol.id_key(entry.id) != key]
-        self._stop(self.book.cancel(request_id))
+        self._held.drop(lambda message: _has_id(message, key))
+        self._stop(self.in_flight.cancel(request_id))
+        self.resume()
 
     def _stop(self, calls: list[Call]) -> None:
         for call in calls:
-            if not (self._calls.remove(call) or self._aside.remove(call)):
+            if not any(pool.remove(call) for pool in self._pools):
                 call.cancel()
 
     # --- methods ------------------------------------------------------------------------
@@ -171,30 +268,31 @@ class Dispatcher:
             raise Refused(protocol.METHOD_NOT_FOUND, "Method not found")
         handler(request, params)
 
-    def _initialize(self, request: Request, params: dict) -> None:
+    def _initialize(self, request: Request, params: Json) -> None:
         if request.batch is not None:
             raise Refused(protocol.INVALID_REQUEST, "Invalid request: initialize cannot be part of a batch")
         work = partial(self._work_initialize, protocol.negotiate(params.get("protocolVersion")))
-        if type(self._provider).greet is Provider.greet:
-            self._answer(request, work(None))
+        call = Call(self.in_flight, request, work)
+        if self._options.initialize_waits:
+            self._handshake = call
+            self._start(self._handshakes, call)
         else:
-            self._start(self._calls if self._provider.ordered else self._aside, request, work)
+            self._answer(request, work(call))
 
-    def _work_initialize(self, revision: protocol.Revision, call: Call | None) -> dict:
-        if call is not None:
-            self._provider.greet(call)
+    def _work_initialize(self, revision: protocol.Revision, call: Call) -> Json:
+        self._provider.on_initialize(call)
         self._revision = revision  # settled only now: a handshake that fails changes nothing
         result = {"protocolVersion": revision.name, "capabilities": protocol.CAPABILITIES, "serverInfo": self._info}
         return self._instructed(result)
 
-    def _discover(self, request: Request, _params: dict) -> None:
+    def _discover(self, request: Request, _params: Json) -> None:
         result = {"supportedVersions": protocol.MODERN, "capabilities": protocol.CAPABILITIES}
         self._answer(request, self._cacheable(self._instructed(result)))
 
-    def _ping(self, request: Request, _params: dict) -> None:
+    def _ping(self, request: Request, _params: Json) -> None:
         self._answer(request, {})
 
-    def _listen(self, request: Request, _params: dict) -> None:
+    def _listen(self, request: Request, _params: Json) -> None:
         if request.batch is not None:
             raise Refused(protocol.INVALID_REQUEST, "Invalid request: a subscription cannot be part of a batch")
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
@@ -205,53 +303,55 @@ class Dispatcher:
             raise Refused(protocol.INTERNAL_ERROR, text)
         self._subscriptions.append(request)
         params = {"_meta": {protocol.SUBSCRIPTION_KEY: request.id}, "notifications": {}}
-        self.book.send(protocol.encode(protocol.notification("notifications/subscriptions/acknowledged", params)))
+        self.in_flight.send(protocol.encode(protocol.notification("notifications/subscriptions/acknowledged", params)))
 
-    def _list_tools(self, request: Request, params: dict) -> None:
+    def _list_tools(self, request: Request, params: Json) -> None:
         if params.get("cursor") is not None:
             raise Refused(protocol.INVALID_PARAMS, "Invalid params: unknown cursor; the list has one page")
         if self._provider.tools_block():
-            self._start(self._aside, request, partial(self._work_list, modern=request.modern))
+            self._start(self._lists, Call(self.in_flight, request, partial(self._work_list, modern=request.modern)))
         else:
             self._answer(request, self._work_list(modern=request.modern))
         self.prepare()
 
-    def _work_list(self, _call: Call | None = None, *, modern: bool) -> dict:
+    def _work_list(self, _call: Call | None = None, *, modern: bool) -> Json:
         result = {"tools": self._provider.tools()}
         return self._cacheable(result) if modern else result
 
-    def _call_tool(self, request: Request, params: dict) -> None:
+    def _call_tool(self, request: Request, params: Json) -> None:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
             raise Refused(protocol.INVALID_PARAMS, "Invalid params: name is missing or not a string")
         if arguments is None:
             arguments = {}
         tool = self._provider.find_tool(name)
-        if tool is None and not self._provider.any_tool_name:
+        if tool is None and not self._options.any_tool_name:
             raise Refused(protocol.INVALID_PARAMS, f"Unknown tool: {name}")
         if isinstance(arguments, dict):
             if FOREIGN_ARGUMENT not in (tool or {}).get("inputSchema", {}).get("properties", {}):
                 arguments.pop(FOREIGN_ARGUMENT, None)
-        elif not self._provider.any_arguments:
+        elif not self._options.any_arguments:
             raise Refused(protocol.INVALID_PARAMS, "Invalid params: arguments is not an object")
-        self._start(self._calls, request, partial(self._provider.call, name, arguments))
+        call = Call(self.in_flight, request, partial(self._provider.call, name, arguments))
+        call.on_begun = partial(self._calls.begun, call)
+        self._start(self._calls, call, self._provider.turn(name, arguments))
 
-    def _instructed(self, result: dict) -> dict:
+    def _instructed(self, result: Json) -> Json:
         text = self._provider.instructions()
         return {**result, "instructions": text} if text else result
 
-    def _cacheable(self, result: dict) -> dict:
-        return {**result, "ttlMs": self._provider.list_ttl_ms, "cacheScope": self._provider.list_scope}
+    def _cacheable(self, result: Json) -> Json:
+        scope = "private" if self._options.list_is_private else "public"
+        return {**result, "ttlMs": self._options.list_ttl_ms, "cacheScope": scope}
 
     # --- work and answers ---------------------------------------------------------------
 
-    def _start(self, lane: Lane, request: Request, work) -> None:
-        call = Call(self.book, request, work)
-        self.book.open(call)
+    def _start(self, pool: WorkerPool, call: Call, turn: Turn | None = None) -> None:
+        self.in_flight.open(call)
         try:
-            lane.add(call)
+            pool.add(call, turn)
         except RuntimeError as fault:
-            self.book.close(call, self._encode_fault(request, fault))
+            self.in_flight.close(call, self._encode_fault(call.request, fault))
 
     def _perform(self, call: Call | None) -> None:
         """Run one call, or prepare for calls, in a worker thread."""
@@ -259,7 +359,9 @@ class Dispatcher:
             self._carry_out(call)
         except BaseException:  # noqa: BLE001 - whoever waits for the answer learns it by the end
             self.failed = True
-            self._rouse()
+            self._wake()
+        if call is not None and call is self._handshake:
+            self._wake()  # for resume()
 
     def _carry_out(self, call: Call | None) -> None:
         if call is None:
@@ -272,7 +374,7 @@ class Dispatcher:
             answer = self._encode_result(call.request, call.work(call))
         except BaseException as fault:  # noqa: BLE001 - a worker has to survive whatever its tool does
             answer = self._encode_fault(call.request, fault)
-        self.book.close(call, answer)
+        self.in_flight.close(call, answer)
 
     def _prepare(self) -> None:
         try:
@@ -280,13 +382,13 @@ class Dispatcher:
         except Exception as fault:  # noqa: BLE001 - the calls will say what is wrong
             log.log(f"preparing failed: {type(fault).__name__} {log.where(fault)}")
 
-    def _answer(self, request: Request, result: dict) -> None:
-        self.book.answer(request, self._encode_result(request, result))
+    def _answer(self, request: Request, result: Json) -> None:
+        self.in_flight.answer(request, self._encode_result(request, result))
 
     def _refuse(self, request: Request, fault: BaseException) -> None:
-        self.book.answer(request, self._encode_fault(request, fault))
+        self.in_flight.answer(request, self._encode_fault(request, fault))
 
-    def _encode_result(self, request: Request, result: dict) -> bytes:
+    def _encode_result(self, request: Request, result: object) -> bytes:
         if not isinstance(result, dict):
             raise TypeError("a provider's result is a dict")
         if request.modern:
@@ -301,3 +403,7 @@ class Dispatcher:
             log.log(f"internal error: {type(fault).__name__} {log.where(fault)}")
             answer = protocol.error(request.id, protocol.INTERNAL_ERROR, f"Internal error: {type(fault).__name__}")
         return protocol.encode(answer)
+
+
+def _has_id(message: Json | list[object], key: tuple[type, object]) -> bool:
+    return isinstance(message, dict) and protocol.is_id(message.get("id")) and protocol.id_key(message["id"]) == key

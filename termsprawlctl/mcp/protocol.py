@@ -7,9 +7,13 @@ both on one pipe while they find out what a server speaks.
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from ..base import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
 
 PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY = PREFIX + "protocolVersion"
@@ -17,21 +21,31 @@ CAPABILITIES_KEY = PREFIX + "clientCapabilities"
 SERVER_KEY = PREFIX + "serverInfo"
 SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
 
-# batches: whether an array of messages is one message.
-Revision = namedtuple("Revision", "name modern batches")
+
+class Revision:
+    """One row: `modern` ones are stateless; `batches`: an array of messages is one message."""
+
+    __slots__ = ("batches", "modern", "name")
+
+    def __init__(self, name: str, *, modern: bool = False, batches: bool = False) -> None:
+        self.name = name
+        self.modern = modern
+        self.batches = batches
+
+
 REVISIONS = (
-    Revision("2024-11-05", modern=False, batches=False),
-    Revision("2025-03-26", modern=False, batches=True),
-    Revision("2025-06-18", modern=False, batches=False),
-    Revision("2025-11-25", modern=False, batches=False),
-    Revision("2026-07-28", modern=True, batches=False),
+    Revision("2024-11-05"),
+    Revision("2025-03-26", batches=True),
+    Revision("2025-06-18"),
+    Revision("2025-11-25"),
+    Revision("2026-07-28", modern=True),
 )
 LEGACY = {revision.name: revision for revision in REVISIONS if not revision.modern}
 MODERN = [revision.name for revision in REVISIONS if revision.modern]
 OLDEST_LEGACY, *_, NEWEST_LEGACY = LEGACY.values()
 # Methods that only the modern revision has: they mark a request as well as its _meta does.
 MODERN_ONLY = frozenset({"server/discover", "subscriptions/listen"})
-CAPABILITIES = {"tools": {}}
+CAPABILITIES: Json = {"tools": {}}
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -67,7 +81,7 @@ def is_modern(method: str, params: object) -> bool:
     return isinstance(meta, dict) and VERSION_KEY in meta
 
 
-def check_modern(params: dict) -> None:
+def check_modern(params: Json) -> None:
     """Raise Refused unless a modern request says its version and capabilities as it has to."""
     meta = params.get("_meta")
     if not isinstance(meta, dict):
@@ -87,33 +101,33 @@ def is_id(value: object) -> bool:
     return isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
-def id_key(value: object) -> tuple:
+def id_key(value: object) -> tuple[type, object]:
     """An id as a dictionary key: 1, 1.0 and "1" are three ids."""
     return (type(value), value)
 
 
-def progress_token(params: dict) -> object:
+def progress_token(params: Json) -> object:
     """The token that asks for progress (string or integer, 0 and "" count), else None."""
     meta = params.get("_meta")
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if isinstance(token, (str, int)) and not isinstance(token, bool) else None
 
 
-def modern_result(result: dict, server_info: dict) -> dict:
+def modern_result(result: Json, server_info: Json) -> Json:
     """A result with what the modern revision adds to each."""
     meta = result.get("_meta")
     meta = {**meta, SERVER_KEY: server_info} if isinstance(meta, dict) else {SERVER_KEY: server_info}
     return {"resultType": "complete", **result, "_meta": meta}
 
 
-def response(request_id: object, result: dict) -> dict:
+def response(request_id: object, result: Json) -> Json:
     """A JSON-RPC response."""
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
-def error(request_id: object, code: int, message: str, data: object = None) -> dict:
+def error(request_id: object, code: int, message: str, data: object = None) -> Json:
     """A JSON-RPC error response; with NO_ID it has no id member."""
-    body: dict = {"jsonrpc": "2.0"}
+    body: Json = {"jsonrpc": "2.0"}
     if request_id is not NO_ID:
         body["id"] = request_id
     body["error"] = {"code": code, "message": message}
@@ -122,7 +136,7 @@ def error(request_id: object, code: int, message: str, data: object = None) -> d
     return body
 
 
-def notification(method: str, params: dict) -> dict:
+def notification(method: str, params: Json) -> Json:
     """A JSON-RPC notification."""
     return {"jsonrpc": "2.0", "method": method, "params": params}
 

@@ -1,18 +1,25 @@
 """What the MCP server serves: a provider of tools, which never sees a frame.
 
-Tools are plain dicts in MCP's shape (name, title, description, inputSchema, optional
-outputSchema, annotations with all four hints). Results are plain dicts, too:
+Tools are plain dicts in MCP's shape (name, description, inputSchema, and where there is
+something to say title, outputSchema, annotations). Results are plain dicts, too:
 `{"content": [blocks], "isError": bool}` and, where a tool has an outputSchema,
 `structuredContent`. The server adds what a revision wants on top and passes the rest
 on as it is.
 
 A provider writes nothing to descriptors 0, 1 and 2; what is meant for the log goes
-through `mcp.log.log(text)`, which never blocks.
+through `base.log.log(text)`, which never blocks.
 """
 
 from __future__ import annotations
 
 import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Json = dict[str, Any]
 
 
 class ProviderFault(Exception):
@@ -34,6 +41,20 @@ class CallFault(ProviderFault):
         self.data = data
 
 
+class Turn:
+    """When a call may begin beside others.
+
+    Those of one `key` begin in the order in which they came, each once those before it have
+    ended. One that `reaches_in` waits only until those before it have begun (Context.begun).
+    """
+
+    __slots__ = ("key", "reaches_in")
+
+    def __init__(self, key: str, *, reaches_in: bool = False) -> None:
+        self.key = key
+        self.reaches_in = reaches_in
+
+
 class Context:
     """One call as its provider sees it.
 
@@ -45,7 +66,7 @@ class Context:
     def __init__(self, cancelled: threading.Event | None = None) -> None:
         self.cancelled = cancelled or threading.Event()
         self.last_try = threading.Event()
-        self._on_cancel = None
+        self._on_cancel: Callable[[], object] | None = None
         self._lock = threading.Lock()
 
     def progress(self, message: str, progress: float | None = None, total: float | None = None) -> None:
@@ -56,7 +77,17 @@ class Context:
         a second and always the newest.
         """
 
-    def on_cancel(self, action) -> None:
+    def step(self, label: str) -> None:
+        """Tell the client what the call does now. Unlike with progress(), none is left out:
+
+        steps that come faster than they may be sent are sent together. The same step again
+        is sent again only where nothing waits to be sent.
+        """
+
+    def begun(self) -> None:
+        """The call does what it does and only waits from now on: calls that reach in may begin."""
+
+    def on_cancel(self, action: Callable[[], object] | None) -> None:
         """Have `action()` called once when the call is cancelled, at once if it is already.
 
         For what cannot wait on `cancelled`, such as a thread inside a socket call. It runs
@@ -82,55 +113,48 @@ class Context:
 
 
 class Provider:
-    """Base of all providers; the attributes are the system's choices."""
+    """A name and version (serverInfo), instructions, tools, and call(); the rest has a default."""
 
-    name = "termsprawlctl"  # serverInfo.name
-    version = "1.0.0"  # serverInfo.version
-    ordered = True  # calls run one at a time in order of arrival
-    max_running = 1  # how many calls run at once where they are not ordered
-    max_line_bytes = 4 << 20  # longer input lines are refused unread
-    any_tool_name = False  # pass unknown tool names on instead of answering -32602
-    any_arguments = False  # pass arguments that are no object on instead of answering -32602
-    finish_in_flight_s: float | None = None  # on EOF: how long calls may go on; None: until they end
-    # The session bridge keeps its original's answers to lines that are not JSON
-    # (-32603 with id null, scalars and arrays ignored) instead of -32700 and -32600.
-    original_frame_errors = False
-    list_ttl_ms = 3_600_000  # how long a client may cache tools/list; 3,600,000 for a fixed list
-    list_scope = "public"  # or "private", when the list depends on who asks
+    name = "termsprawlctl"
+    version = "1.0.0"
 
     def instructions(self) -> str:
         """What a model should know before it uses the tools; may be empty. Must not block."""
         return ""
 
-    def greet(self, context: Context) -> None:
-        """Called by each `initialize` before it is answered, in turn with the calls; may block.
-
-        Raises ProviderFault to fail it. Who waits for somebody else to come back waits on
-        `context.last_try`: once it is set, waiting any longer is of no use.
-        """
-
-    def tools(self) -> list[dict]:
+    def tools(self) -> list[Json]:
         """The tools in their fixed order. May block only while `tools_block()` says so."""
         raise NotImplementedError
+
+    def call(self, name: str, arguments: Json, context: Context) -> Json:
+        """Run a tool. Blocks; runs in a thread of its own. Any exception becomes -32603."""
+        raise NotImplementedError
+
+    def find_tool(self, name: str) -> Json | None:
+        """The tool of this name, None when there is none. Must not block."""
+        return next((tool for tool in self.tools() if tool["name"] == name), None)
 
     def tools_block(self) -> bool:
         """Whether tools() has to ask somebody now; it then runs in a thread of its own."""
         return False
 
-    def find_tool(self, name: str) -> dict | None:
-        """The tool of this name, None when there is none. Must not block."""
-        return next((tool for tool in self.tools() if tool["name"] == name), None)
+    def turn(self, name: str, arguments: Json) -> Turn | None:  # noqa: ARG002 - for those that have an order
+        """When a call may begin where several run at once; None: at once. Must not block."""
+        return None
+
+    def on_initialize(self, context: Context) -> None:
+        """Called by each `initialize` before it is answered; may block if the options say so.
+
+        Raises ProviderFault to fail it. Who waits for somebody else to come back waits on
+        `context.last_try`: once it is set, waiting any longer is of no use.
+        """
 
     def prepare(self) -> None:
-        """Called once, in turn with the calls: behind the first tools/list, or before, when the client is quiet.
+        """Called once: behind the first tools/list, or before, when the client is quiet.
 
         For loading whatever is not loaded yet: the file that this program runs from may
         be replaced by a newer one while the server lives.
         """
-
-    def call(self, name: str, arguments: dict, context: Context) -> dict:
-        """Run a tool. Blocks; runs in a thread of its own. Any exception becomes -32603."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Called once at the end, whatever ended the server: free everything, end all children."""

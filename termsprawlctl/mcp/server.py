@@ -1,6 +1,6 @@
 """The server's life: the loop that reads, and what ends it.
 
-The main thread reads and dispatches; lanes of worker threads run calls; one thread
+The main thread reads and dispatches; pools of worker threads run calls; one thread
 writes. So reading goes on whatever a call or a slow reader does.
 """
 
@@ -15,7 +15,13 @@ from ..base import log
 from ..base.errors import FAILED, OK
 from . import stdio
 from .dispatch import Dispatcher
-from .provider import Provider
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from .options import Options
+    from .provider import Provider
 
 # While more than this is unwritten, nothing new is read: the client has to read first.
 MAX_BACKLOG_BYTES = 64 << 20
@@ -33,19 +39,20 @@ QUIET_S = 0.05
 END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def serve(provider: Provider) -> int:
+def serve(provider: Provider, options: Options) -> int:
     """Serve a provider on this process' standard descriptors until it ends; returns the exit status.
 
     Worker threads may still be blocked in calls then: leave with os._exit().
     """
-    return Server(provider, *stdio.take_over()).run()
+    return Server(provider, options, *stdio.take_over()).run()
 
 
 class Server:
     """One client, one provider, two descriptors. run() has to be called in the main thread."""
 
-    def __init__(self, provider: Provider, in_fd: int, out_fd: int) -> None:
+    def __init__(self, provider: Provider, options: Options, in_fd: int, out_fd: int) -> None:
         self._provider = provider
+        self._options = options
         self._in_fd, self._out_fd = in_fd, out_fd
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -55,9 +62,9 @@ class Server:
         self._signalled = False
         self._stopped = False  # the calls are, and the provider is closed
         self._ended_at_s: float | None = None  # when the input ended
-        self._lines = stdio.Lines(provider.max_line_bytes)
+        self._lines = stdio.Lines(options.max_line_bytes)
         self._writer = stdio.Writer(out_fd, MAX_BACKLOG_BYTES, self._on_written)
-        self._dispatcher = Dispatcher(provider, self._writer, self._wake)
+        self._dispatcher = Dispatcher(provider, options, self._writer, self._wake)
 
     def run(self) -> int:
         """Serve until the input ends, a signal comes or the output breaks; returns the exit status.
@@ -86,6 +93,7 @@ class Server:
         for descriptor, _ in ready:
             if descriptor == self._wake_read:
                 self._swallow_wake_ups()
+                self._dispatcher.resume()
             elif descriptor == self._out_fd:
                 self._writer.give_up()
             else:
@@ -93,7 +101,7 @@ class Server:
 
     def _patience_s(self) -> float | None:
         """How long nothing has to be done unless a descriptor says so; None for ever."""
-        waits = [self._dispatcher.book.release_due(), self._grace_left_s()]
+        waits = [self._dispatcher.in_flight.release_due(), self._grace_left_s()]
         if not self._writer.has_room():
             waits.append(BACKLOG_LOOK_S)
         if self._ended_at_s is None and not self._dispatcher.prepared:
@@ -101,14 +109,14 @@ class Server:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _grace_left_s(self) -> float | None:
-        limit = self._provider.finish_in_flight_s
+        limit = self._options.finish_in_flight_s
         if self._ended_at_s is None or limit is None or self._stopped:
             return None
         return max(0.0, self._ended_at_s + limit - time.monotonic())
 
     def _is_done(self) -> bool:
         # In this order: a call is closed when its answer is in the backlog.
-        return self._ended_at_s is not None and self._dispatcher.book.is_empty() and not self._writer.backlog
+        return self._ended_at_s is not None and self._dispatcher.is_idle() and not self._writer.backlog
 
     def _stop(self) -> None:
         """Cancel all calls and close the provider, once. Answers that are there already stay to be written."""
@@ -141,7 +149,7 @@ class Server:
             self._ended_at_s = time.monotonic()
             self._dispatcher.end_of_input()
 
-    def _on_signal(self, _number, _frame) -> None:
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._signalled = True  # the byte in the wake-up pipe ends the poll
 
     def _on_written(self) -> None:

@@ -12,6 +12,10 @@ from collections import deque
 
 from ..base import log, threads
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 READ_BYTES = 65536
 
 
@@ -50,24 +54,24 @@ class Lines:
         self._size = 0
         self._skipping = False
 
-    def feed(self, data: bytes) -> list:
+    def feed(self, data: bytes) -> list[bytes | TooLong]:
         """The lines (bytes, without their end) that `data` completes, TOO_LONG for each over the cap."""
         *ended, rest = data.split(b"\n")
-        found = []
+        found: list[bytes | TooLong] = []
         for piece in ended:
             self._keep(piece, found)
             self._end_line(found)
         self._keep(rest, found)
         return found
 
-    def end(self) -> list:
+    def end(self) -> list[bytes | TooLong]:
         """What is left when the stream ends without a line end."""
-        found: list = []
+        found: list[bytes | TooLong] = []
         if self._size:
             self._end_line(found)
         return found
 
-    def _keep(self, piece: bytes, found: list) -> None:
+    def _keep(self, piece: bytes, found: list[bytes | TooLong]) -> None:
         if self._skipping or not piece:
             return
         self._size += len(piece)
@@ -79,7 +83,7 @@ class Lines:
         else:
             self._parts.append(piece)
 
-    def _end_line(self, found: list) -> None:
+    def _end_line(self, found: list[bytes | TooLong]) -> None:
         if not self._skipping:
             line = b"".join(self._parts)
             found.append(line[:-1] if line.endswith(b"\r") else line)
@@ -97,14 +101,14 @@ class Writer:
     reader goes on taking, which is what finish() is about.
     """
 
-    def __init__(self, descriptor: int, room_bytes: int, news) -> None:
+    def __init__(self, descriptor: int, room_bytes: int, news: Callable[[], object]) -> None:
         self._descriptor, self._piece_bytes = _never_blocking(descriptor)
         self._room = select.poll()
         self._room.register(self._descriptor, select.POLLOUT)
         self._room_bytes = room_bytes
         self._news = news
         self._changed = threading.Condition()
-        self._queue: deque = deque()
+        self._queue: deque[bytes] = deque()
         self._begun = False  # the reader has a part of a message, and waits for its rest
         self._ending = False
         self._taken_bytes = 0
@@ -155,7 +159,7 @@ class Writer:
                     break
             return not self._begun
 
-    def _progress(self) -> tuple:
+    def _progress(self) -> tuple[int, int]:
         """Something that changes whenever the reader takes more."""
         return self._taken_bytes, _untaken(self._descriptor)
 

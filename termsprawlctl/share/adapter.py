@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..base import jsontext
 from ..base.log import log
+from ..mcp.options import Options
 from ..mcp.provider import Context, Provider
 from . import client, endpoint, wire
 
@@ -98,17 +99,17 @@ INSTRUCTIONS = (
     "select_session only when the user wants to be shown a session."
 )
 
+# Unknown tools and arguments of any shape get an answer of our own form.
+OPTIONS = Options(max_line_bytes=64 << 10, any_tool_name=True, any_arguments=True)
+
 
 class TuiProvider(Provider):
-    """The tools, for the one endpoint that was named at start.
+    """The tools, for the one endpoint that was named at start; to be served with OPTIONS.
 
     Raises EndpointError when that cannot be used; later calls check it anew.
     """
 
     name = "termsprawl-tui"
-    max_line_bytes = 64 << 10
-    any_tool_name = True  # unknown tools and arguments of any shape get an answer of our own form
-    any_arguments = True
 
     def __init__(self, path: str) -> None:
         endpoint.load(path)

@@ -95,10 +95,10 @@ def test_the_bridge_makes_an_mcp_result_of_any_result(app, result):
     else:
         assert json.loads(block["text"]) == json.loads(json.dumps(result))
     if result["ok"]:
-        provider.greet(context)
+        provider.on_initialize(context)
     else:
         with pytest.raises(ProviderFault):
-            provider.greet(context)
+            provider.on_initialize(context)
     listed = [tool["name"] for tool in provider.tools()]
     assert [name for name in listed if not OPERATIONS[name].extension] == [
         one.name for one in OPERATIONS.values() if not one.extension

@@ -17,7 +17,7 @@ def ordered(ctl, hermetic_env):
 
 @pytest.fixture
 def concurrent(ctl, hermetic_env):
-    with McpServer(toy(ctl, "ordered=false", "max_running=3"), hermetic_env) as running:
+    with McpServer(toy(ctl, "max_running=3"), hermetic_env) as running:
         yield running
 
 

@@ -76,7 +76,7 @@ def test_it_stays_until_a_slow_reader_has_everything(server):
 
 
 def test_concurrent_calls_are_finished_too(ctl, env):
-    with McpServer(toy(ctl, "ordered=false", "max_running=4"), env) as server:
+    with McpServer(toy(ctl, "max_running=4"), env) as server:
         ids = [server.call("steps", count=2, pause_s=0.001) for _ in range(100)]
         server.close()
         assert sorted(answer["id"] for answer in server.rest()) == ids
@@ -84,7 +84,7 @@ def test_concurrent_calls_are_finished_too(ctl, env):
 
 
 def test_a_limit_on_finishing_ends_what_goes_on_too_long(ctl, env, closed_file):
-    with McpServer(toy(ctl, "finish_in_flight_s=0.05", "ordered=false", "max_running=2"), env) as server:
+    with McpServer(toy(ctl, "finish_in_flight_s=0.05", "max_running=2"), env) as server:
         server.block()
         server.call("block")
         server.call("block", gate="queued")
@@ -225,7 +225,7 @@ def test_answers_that_have_not_begun_hold_no_end_up(server):
 
 
 def test_complete_answers_are_written_although_the_time_for_finishing_is_up(ctl, env, closed_file):
-    with McpServer(toy(ctl, "finish_in_flight_s=0.05", "ordered=false", "max_running=2"), env) as server:
+    with McpServer(toy(ctl, "finish_in_flight_s=0.05", "max_running=2"), env) as server:
         server.block()
         ids = [server.call("big", bytes=1 << 20) for _ in range(4)]
         server.call("flood", bytes=2000)  # behind them on the one lane that is free
@@ -238,7 +238,7 @@ def test_complete_answers_are_written_although_the_time_for_finishing_is_up(ctl,
 
 
 def test_a_signal_ends_the_writing_of_complete_answers(ctl, env, closed_file):
-    with McpServer(toy(ctl, "finish_in_flight_s=0.05", "ordered=false"), env) as server:
+    with McpServer(toy(ctl, "finish_in_flight_s=0.05"), env) as server:
         server.call("big", bytes=EIGHT_MIB)
         assert select.select([server.process.stdout], [], [], PATIENCE_S)[0]
         server.close()

@@ -41,7 +41,7 @@ def listed(bridge: Bridge) -> list[str]:
 def test_the_handshake_tells_which_extensions_are_listed(app, extensions, offered):
     offer(app, *offered)
     bridge = Bridge(app.session)
-    bridge.greet(Context())
+    bridge.on_initialize(Context())
     assert not bridge.tools_block()
     assert listed(bridge) == [name for name in extensions if name in offered]
     assert app.operations == ["session_info"]
@@ -77,17 +77,17 @@ def test_another_handshake_tells_anew(app, extensions):
     bridge = Bridge(app.session)
     for offered in (["one_more"], [], ["another"]):
         offer(app, *offered)
-        bridge.greet(Context())
+        bridge.on_initialize(Context())
         assert listed(bridge) == offered
 
 
 def test_a_list_that_got_old_is_learned_anew_and_kept_while_the_app_does_not_answer(app, extensions, monkeypatch):
     offer(app, *extensions)
     bridge = Bridge(app.session)
-    bridge.greet(Context())
+    bridge.on_initialize(Context())
     offer(app, "another")
     assert listed(bridge) == extensions
-    monkeypatch.setattr(bridge_module, "CHANGING_LIST_TTL_MS", 0)
+    monkeypatch.setattr(bridge_module, "LIST_TTL_MS", 0)
     assert bridge.tools_block()
     assert listed(bridge) == ["another"]
     app.replies["session_info"] = {"ok": False, "error": "busy"}
@@ -103,14 +103,13 @@ def test_a_list_that_got_old_is_learned_anew_and_kept_while_the_app_does_not_ans
 def test_an_app_that_does_not_name_its_operations_offers_no_extensions(app, extensions, value):
     app.replies["session_info"] = {"ok": True, "value": value}
     bridge = Bridge(app.session)
-    bridge.greet(Context())
+    bridge.on_initialize(Context())
     assert listed(bridge) == []
 
 
-def test_a_list_that_may_change_is_cached_shortly_and_by_nobody_else(app, extensions):
-    bridge = Bridge(app.session)
-    assert bridge.list_ttl_ms <= 60_000
-    assert bridge.list_scope == "private"
+def test_a_list_that_may_change_is_cached_shortly_and_by_nobody_else():
+    assert bridge_module.OPTIONS.list_ttl_ms <= 60_000
+    assert bridge_module.OPTIONS.list_is_private
 
 
 def test_a_handshake_that_is_cancelled_while_it_waits_gives_up(app):
@@ -118,7 +117,7 @@ def test_a_handshake_that_is_cancelled_while_it_waits_gives_up(app):
     context = Context()
     context.cancel()
     with pytest.raises(ProviderFault, match="Tool connection unavailable"):
-        Bridge(app.session, wait_s=600).greet(context)
+        Bridge(app.session, wait_s=600).on_initialize(context)
 
 
 def test_a_handshake_that_waits_ends_when_its_client_has_sent_its_last(app):
@@ -126,10 +125,10 @@ def test_a_handshake_that_waits_ends_when_its_client_has_sent_its_last(app):
     context = Context()
     context.last_try.set()
     with pytest.raises(ProviderFault, match="Tool connection unavailable"):
-        Bridge(app.session, wait_s=600).greet(context)
+        Bridge(app.session, wait_s=600).on_initialize(context)
     app.start()
     # It is a last try, but a try.
-    Bridge(app.session, wait_s=600).greet(context)
+    Bridge(app.session, wait_s=600).on_initialize(context)
 
 
 def test_an_action_on_cancel_runs_once_whenever_it_is_set():

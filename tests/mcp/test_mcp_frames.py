@@ -65,9 +65,18 @@ def test_a_line_that_is_not_json_is_a_parse_error_without_id_elsewhere(ctl, herm
         assert server.is_silent()
 
 
-@pytest.mark.parametrize("line", [b"1", b'"text"', b"true", b"[]", b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]'])
-def test_the_bridge_ignores_scalars_and_arrays_as_its_original_does(bridge, line):
+@pytest.mark.parametrize("line", [b"1", b'"text"', b"true"])
+def test_the_bridge_ignores_scalars_as_its_original_does(bridge, line):
     bridge.send_bytes(line + b"\n")
+    assert bridge.is_silent()
+
+
+@pytest.mark.parametrize("line", [b"[]", b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b"[1]"])
+def test_the_bridge_refuses_an_array_where_there_are_no_batches(bridge, line):
+    bridge.send_bytes(line + b"\n")
+    answer = bridge.read()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    assert "no batches" in answer["error"]["message"]
     assert bridge.is_silent()
 
 
@@ -327,7 +336,7 @@ def test_a_handshake_that_fails_negotiates_nothing(ctl, hermetic_env, bridge, tm
     batch = [{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}]
     assert "error" in bridge.initialize("2025-03-26")  # no app
     bridge.send(batch)
-    assert bridge.is_silent()
+    assert bridge.read()["error"]["code"] == -32600
     with StandInApp(tmp_path) as app, McpServer([ctl, "mcp", "--session", app.session], hermetic_env) as server:
         assert "result" in server.initialize("2025-03-26")
         server.send(batch)

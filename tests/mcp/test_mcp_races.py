@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from support.mcp_client import McpServer, toy
 
 from termsprawlctl.mcp import calls, dispatch, protocol, stdio
-from termsprawlctl.mcp.calls import Book, Call, Request
+from termsprawlctl.mcp.calls import Call, InFlight, Request
+from termsprawlctl.mcp.options import Options
 from termsprawlctl.mcp.provider import Provider
 from termsprawlctl.mcp.server import Server
-from termsprawlctl.mcp.workers import Lane
+from termsprawlctl.mcp.workers import WorkerPool
 
 ROUNDS = 2000
 NAP_US = 100
@@ -26,7 +27,7 @@ NAP_US = 100
 
 @pytest.fixture(params=["ordered", "concurrent"])
 def server(ctl, hermetic_env, request):
-    words = [] if request.param == "ordered" else ["ordered=false", "max_running=4"]
+    words = [] if request.param == "ordered" else ["max_running=4"]
     with McpServer(toy(ctl, *words), hermetic_env) as running:
         yield running
 
@@ -67,20 +68,20 @@ def test_cancelling_and_answering_at_the_same_moment_has_one_outcome():
     outcomes = {"answered": 0, "cancelled": 0}
     for _ in range(ROUNDS):
         said: list[bytes] = []
-        book = Book(said.append, lambda: None)
-        call = Call(book, Request(1, modern=False, token="t", batch=None), None)
-        book.open(call)
+        in_flight = InFlight(said.append, lambda: None)
+        call = Call(in_flight, Request(1, modern=False, token="t", batch=None), None)
+        in_flight.open(call)
         start = threading.Barrier(3)
         cancelled: list = []
 
-        def answer(start=start, book=book, call=call):
+        def answer(start=start, in_flight=in_flight, call=call):
             start.wait()
             call.progress("last")
-            book.close(call, b"answer")
+            in_flight.close(call, b"answer")
 
-        def cancel(start=start, book=book, cancelled=cancelled):
+        def cancel(start=start, in_flight=in_flight, cancelled=cancelled):
             start.wait()
-            cancelled += book.cancel(1)
+            cancelled += in_flight.cancel(1)
 
         threads = [threading.Thread(target=answer), threading.Thread(target=cancel)]
         for thread in threads:
@@ -95,7 +96,7 @@ def test_cancelling_and_answering_at_the_same_moment_has_one_outcome():
         else:
             outcomes["answered"] += 1
             assert said[-1] == b"answer\n"
-        assert not book.calls()
+        assert not in_flight.calls()
     assert all(outcomes.values()), outcomes
 
 
@@ -105,29 +106,29 @@ def test_open_calls_cost_the_same_however_many_there_are(monkeypatch, same_id, w
     monkeypatch.setattr(calls, "MAX_OPEN_BYTES", 1 << 40)
     count = 20_000
     said: list[bytes] = []
-    book = Book(said.append, lambda: None)
-    lane = Lane(1, lambda job: None)
-    monkeypatch.setattr(lane, "_start_thread", lambda: None)
+    in_flight = InFlight(said.append, lambda: None)
+    pool = WorkerPool(1, lambda job: None)
+    monkeypatch.setattr(pool, "_start_thread", lambda: None)
     requests = [Request(1 if same_id else number, modern=False, token=None, batch=None) for number in range(count)]
-    opened = [Call(book, request, None) for request in requests]
+    opened = [Call(in_flight, request, None) for request in requests]
     before_s = time.thread_time()
     for call in opened:
-        book.open(call)
-        lane.add(call)
+        in_flight.open(call)
+        pool.add(call)
     ended = []
     if way == "all cancelled":
-        ended = book.cancel_all()
+        ended = in_flight.cancel_all()
     for call in reversed(opened):
         if way == "closed":
-            book.close(call, b"answer")
+            in_flight.close(call, b"answer")
             ended.append(call)
         else:
-            ended += book.cancel(call.request.id)
-    assert all(lane.remove(call) for call in reversed(ended))
+            ended += in_flight.cancel(call.request.id)
+    assert all(pool.remove(call) for call in reversed(ended))
     # Processor time: a tenth of a second, and many seconds where each looks through all the others.
     assert time.thread_time() - before_s < 2
     assert len(ended) == count
-    assert book.is_empty()
+    assert in_flight.is_empty()
     assert len(said) == (count if way == "closed" else 0)
 
 
@@ -135,15 +136,15 @@ def test_progress_for_a_reader_that_does_not_read_is_not_piled_up(monkeypatch):
     monkeypatch.setattr(calls, "PROGRESS_INTERVAL_S", 1e-9)  # time allows each of them
     said: list[bytes] = []
     is_read = [False]
-    book = Book(said.append, lambda: None, lambda: is_read[0])
-    call = Call(book, Request(1, modern=False, token="t", batch=None), None)
-    book.open(call)
+    in_flight = InFlight(said.append, lambda: None, lambda: is_read[0])
+    call = Call(in_flight, Request(1, modern=False, token="t", batch=None), None)
+    in_flight.open(call)
     for number in range(100):
         call.progress(f"step {number}")
     assert said == []
-    assert book.release_due() is None  # nothing for the server's loop to do until there is room
+    assert in_flight.release_due() is None  # nothing for the server's loop to do until there is room
     is_read[0] = True
-    book.release_due()
+    in_flight.release_due()
     # The newest alone, and what follows as usual.
     assert [json.loads(message)["params"]["message"] for message in said] == ["step 99"]
     call.progress("step 100")
@@ -151,7 +152,7 @@ def test_progress_for_a_reader_that_does_not_read_is_not_piled_up(monkeypatch):
 
 
 def test_messages_of_many_threads_are_never_mixed(ctl, hermetic_env):
-    with McpServer(toy(ctl, "ordered=false", "max_running=8"), hermetic_env) as server:
+    with McpServer(toy(ctl, "max_running=8"), hermetic_env) as server:
         sizes = [100, 5000, 65_500, 70_000, 300_000]
         ids = [server.call("big", bytes=sizes[number % 5], letter="abcdefgh"[number % 8]) for number in range(200)]
         seen = set()
@@ -164,22 +165,22 @@ def test_messages_of_many_threads_are_never_mixed(ctl, hermetic_env):
         assert seen == set(ids)
 
 
-def test_a_lane_that_gets_no_thread_says_so_and_one_that_has_one_goes_on(monkeypatch):
+def test_a_pool_that_gets_no_thread_says_so_and_one_that_has_one_goes_on(monkeypatch):
     def no_thread(*_, **__):
         raise RuntimeError("can't start new thread")
 
     done: list = []
     gate = threading.Event()
-    lane = Lane(2, lambda job: (gate.wait(20), done.append(job)))
+    pool = WorkerPool(2, lambda job: (gate.wait(20), done.append(job)))
     with monkeypatch.context() as patch:
         patch.setattr(_thread, "start_new_thread", no_thread)
         with pytest.raises(RuntimeError):
-            lane.add("lost")
-    lane.add("first")
+            pool.add("lost")
+    pool.add("first")
     with monkeypatch.context() as patch:
         patch.setattr(_thread, "start_new_thread", no_thread)
-        lane.add("second")
-    assert lane.remove("lost") is False
+        pool.add("second")
+    assert pool.remove("lost") is False
     gate.set()
     end_s = time.monotonic() + 20
     while done != ["first", "second"]:
@@ -250,7 +251,7 @@ def test_a_server_that_cannot_even_refuse_ends_instead_of_leaving_its_client_wai
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     (in_read, in_write), (out_read, out_write) = os.pipe(), os.pipe()
     try:
-        served = Server(NoMemory(), in_read, out_write)
+        served = Server(NoMemory(), Options(), in_read, out_write)
         os.write(in_write, CALL)
         assert served.run() == 1  # though its input is still open
     finally:

@@ -101,6 +101,12 @@ class Model:
                 answers += self._member(member)
             if not answers:
                 self.batches.remove(answers)
+        else:
+            self._neither(message)
+
+    def _neither(self, message: object) -> None:
+        if isinstance(message, list):
+            self.due.append(Due(NO_ID, {-32600}))
         elif not self.rules.original or message is None:
             self._complaint(-32600)
 

@@ -13,6 +13,7 @@ import zlib
 
 sys.path.insert(0, sys.argv[1])
 
+from termsprawlctl.mcp.options import Options
 from termsprawlctl.mcp.provider import CallFault, Provider
 from termsprawlctl.mcp.server import serve
 
@@ -118,4 +119,4 @@ class Conformance(Provider):
         return {"content": CONTENT.get(name) or [TEXT], "isError": False}
 
 
-os._exit(serve(Conformance()))
+os._exit(serve(Conformance(), Options()))

@@ -1,6 +1,6 @@
 """A provider with tools for every way in which a tool can behave, on the built file's own MCP core.
 
-usage: mcp_toy.py BUILT_FILE [ATTRIBUTE=JSON ...]   (attributes of Provider to set)
+usage: mcp_toy.py BUILT_FILE [OPTION=JSON ...]   (of Options)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 sys.path.insert(0, sys.argv[1])
 
 from termsprawlctl.base.log import log
+from termsprawlctl.mcp.options import Options
 from termsprawlctl.mcp.provider import CallFault, Provider, ProviderFault
 from termsprawlctl.mcp.server import serve
 
@@ -170,11 +171,11 @@ class Toy(Provider):
 
 
 def main() -> None:
-    provider = Toy()
+    options = {}
     for word in sys.argv[2:]:
         name, _, value = word.partition("=")
-        setattr(provider, name, json.loads(value))
-    os._exit(serve(provider))
+        options[name] = json.loads(value)
+    os._exit(serve(Toy(), Options(**options)))
 
 
 main()

@@ -12,6 +12,7 @@ import time
 
 from ... import __version__
 from ...base.log import log
+from ...mcp.options import Options
 from ...mcp.provider import Context, Provider
 from ..clis.registry import TAKES_EFFORT
 from ..model.arguments import BadArguments, RunCall, run_id, wait_s
@@ -35,12 +36,11 @@ RECURSION = (
 )
 
 
-class AgentProvider(Provider):
-    """The tools of one agent."""
+OPTIONS = Options(max_running=MAX_CALLS, finish_in_flight_s=FINISH_S)
 
-    ordered = False
-    max_running = MAX_CALLS
-    finish_in_flight_s = FINISH_S
+
+class AgentProvider(Provider):
+    """The tools of one agent, to be served with OPTIONS."""
 
     def __init__(self, agent: str, settings: Settings) -> None:
         self.name = f"termsprawlctl-agent-{agent}"
@@ -95,7 +95,7 @@ class AgentProvider(Provider):
             return _error(RECURSION)
         self._check_folder(parts, call)
         if not call.background:
-            return self._carry_out(call, context.cancelled, context.progress)[1]
+            return self._carry_out(call, context.cancelled, context.step)[1]
         job = parts.new_job(call.cwd)
         try:
             threading.Thread(target=self._in_background, args=(job, call), name=job.run_id, daemon=True).start()

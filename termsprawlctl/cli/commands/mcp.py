@@ -6,7 +6,7 @@ import importlib
 import os
 
 # name: what `mcp --help` says of it. The module is commands/mcp_<name>.py, with
-# configure(parser) and provider(args), which returns the Provider to serve.
+# configure(parser) and run(args).
 SERVERS: dict[str, str] = {
     "tui": "serve a shared live TUI: see its view, switch its session",
     "agent": "serve a coding-agent CLI: run a task, follow it, get its answer",
@@ -40,19 +40,16 @@ def run(args) -> int:
     from ...base import program
 
     program.pin()
-    from ...mcp.server import serve
-
     # Worker threads may still be inside a call: nothing but the process can end them.
-    os._exit(serve(_provider(args)))
+    os._exit(_run_bridge(args) if args.server is None else _module(args.server).run(args))
 
 
-def _provider(args):
-    if args.server is not None:
-        return _module(args.server).provider(args)
-    from ...app.bridge import Bridge
+def _run_bridge(args) -> int:
+    from ...app.bridge import OPTIONS, Bridge
+    from ...mcp.server import serve
     from ..results import require_session
 
-    return Bridge(require_session(args.session), args.wait)
+    return serve(Bridge(require_session(args.session), args.wait), OPTIONS)
 
 
 def _add_servers(parser) -> None:

@@ -39,19 +39,20 @@ def configure(parser) -> None:
     )
 
 
-def provider(args):
+def run(args) -> int:
     import os
 
     from ...agents.model.settings import from_environment
-    from ...agents.server.provider import AgentProvider
+    from ...agents.server.provider import OPTIONS, AgentProvider
     from ...base.log import log
+    from ...mcp.server import serve
 
     settings = from_environment(os.environ, log)
     apply(args, settings)
     settings.max_runs = args.max_runs
     if args.result_bytes:
         settings.result_bytes = args.result_bytes
-    return AgentProvider(args.agent, settings)
+    return serve(AgentProvider(args.agent, settings), OPTIONS)
 
 
 def apply(args, settings) -> None:

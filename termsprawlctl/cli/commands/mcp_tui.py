@@ -16,7 +16,8 @@ def configure(parser) -> None:
     parser.add_argument("--endpoint", metavar="PATH", required=True, help="the endpoint.json that the TUI's bar shows")
 
 
-def provider(args):
-    from ...share.adapter import TuiProvider
+def run(args) -> int:
+    from ...mcp.server import serve
+    from ...share.adapter import OPTIONS, TuiProvider
 
-    return TuiProvider(args.endpoint)
+    return serve(TuiProvider(args.endpoint), OPTIONS)
