@@ -1,7 +1,7 @@
 """What each line of input means: answered here, or given to a pool of worker threads.
 
 Everything in this module is called by the one reading thread and never blocks; the
-`_work_*` functions run in the pools.
+`_work_*` functions run in the pools of work.py.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 
-from ..base import jsontext, log
+from ..base import jsontext
 from . import protocol, stdio
-from .calls import CALL_BYTES, MAX_OPEN_BYTES, TOO_MANY, Batch, Call, InFlight, Request
+from .calls import CALL_BYTES, MAX_OPEN_BYTES, TOO_MANY, Batch, Call, Request
 from .protocol import NO_ID, Refused
-from .provider import ProviderFault
-from .workers import WorkerPool
+from .work import Work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .options import Options
-    from .provider import Provider, Turn
+    from .provider import Provider
 
     Json = dict[str, Any]
 
@@ -76,21 +75,14 @@ class Dispatcher:
     def __init__(self, provider: Provider, options: Options, writer: stdio.Writer, wake: Callable[[], object]) -> None:
         self._provider = provider
         self._options = options
-        self._writer = writer
         self._info = {"name": provider.name, "version": provider.version}
-        self._calls = WorkerPool(options.max_running, self._perform)
-        self._lists = WorkerPool(1, self._perform)
-        self._handshakes = WorkerPool(1, self._perform)
-        self._pools = (self._calls, self._lists, self._handshakes)
-        self.prepared = False  # or about to be
-        self.failed = False  # a request stays without an answer: there was no memory even to say so
-        self._wake = wake
+        self.work = Work(provider, options, writer, wake)
+        self._in_flight = self.work.in_flight
         self._revision: protocol.Revision | None = None  # of the last handshake
         # `initialize` is answered before everything that came behind it.
         self._handshake: Call | None = None
         self._held = _Held()
         self._subscriptions: list[Request] = []
-        self.in_flight = InFlight(writer.put, wake, writer.has_room)
         either = {"tools/list": self._list_tools, "tools/call": self._call_tool}
         self._legacy = {"initialize": self._initialize, "ping": self._ping, **either}
         self._modern = {"server/discover": self._discover, "subscriptions/listen": self._listen, **either}
@@ -124,30 +116,20 @@ class Dispatcher:
 
     def is_idle(self) -> bool:
         """Whether nothing is left to do: every call is cancelled, or its answer is with the writer."""
-        return not self._held and self.in_flight.is_empty()
+        return not self._held and self._in_flight.is_empty()
 
     def end_of_input(self) -> None:
         """The client will send no more: end what only waits for it."""
         for request in self._subscriptions:
-            self._answer(request, {"_meta": {protocol.SUBSCRIPTION_KEY: request.id}})
+            self.work.answer(request, {"_meta": {protocol.SUBSCRIPTION_KEY: request.id}})
         self._subscriptions.clear()
-        for call in self.in_flight.calls():
+        for call in self._in_flight.calls():
             call.last_try.set()
 
     def cancel_all(self) -> None:
         """Cancel every call; none of them is answered."""
         self._held.drop(lambda _: True)
-        self._stop(self.in_flight.cancel_all())
-
-    def prepare(self) -> None:
-        """Have the provider load what calls will need, unless it has."""
-        if self.prepared:
-            return
-        self.prepared = True
-        try:
-            self._calls.add(None)
-        except RuntimeError:
-            return  # no thread to be had now; calls will load what they need
+        self.work.stop(self._in_flight.cancel_all())
 
     # --- what waits for a handshake -----------------------------------------------------
 
@@ -170,7 +152,7 @@ class Dispatcher:
             return
         if isinstance(message, dict) and protocol.is_id(message.get("id")):
             request = Request(message["id"], modern=False, token=None, batch=None)
-            self._refuse(request, Refused(protocol.INTERNAL_ERROR, TOO_MANY))
+            self.work.refuse(request, Refused(protocol.INTERNAL_ERROR, TOO_MANY))
         else:
             self._complain(protocol.INTERNAL_ERROR, TOO_MANY)
 
@@ -182,7 +164,7 @@ class Dispatcher:
             answer = protocol.error(None, protocol.INTERNAL_ERROR, text)
         else:
             answer = protocol.error(NO_ID, code, text)
-        self.in_flight.send(protocol.encode(answer))
+        self._in_flight.send(protocol.encode(answer))
 
     def _receive_any(self, message: Json | list[object], size: int) -> None:
         if isinstance(message, dict):
@@ -192,12 +174,12 @@ class Dispatcher:
         else:
             text = "Invalid request: this revision has no batches; send each message on a line of its own"
             request_id = None if self._options.original_frame_errors else NO_ID
-            self.in_flight.send(protocol.encode(protocol.error(request_id, protocol.INVALID_REQUEST, text)))
+            self._in_flight.send(protocol.encode(protocol.error(request_id, protocol.INVALID_REQUEST, text)))
 
     def _receive_batch(self, messages: list[object], size: int) -> None:
         if len(messages) > MAX_BATCH:
             text = f"Invalid request: a batch of {len(messages)} messages; send at most {MAX_BATCH} at once"
-            self.in_flight.send(protocol.encode(protocol.error(NO_ID, protocol.INVALID_REQUEST, text)))
+            self._in_flight.send(protocol.encode(protocol.error(NO_ID, protocol.INVALID_REQUEST, text)))
             return
         batch = Batch()
         whole = Request(None, modern=False, token=None, batch=batch)
@@ -208,14 +190,14 @@ class Dispatcher:
                 self._receive(message, batch, size // len(messages))
             else:
                 self._refuse_unidentified(batch)
-        self.in_flight.answer(whole, None)
+        self._in_flight.answer(whole, None)
 
     def _refuse_unidentified(self, batch: Batch | None) -> None:
         if batch is not None:
             batch.expect()
         request = Request(NO_ID, modern=False, token=None, batch=batch)
         text = "Invalid request: a message is a JSON object, and its id a string or a number"
-        self._refuse(request, Refused(protocol.INVALID_REQUEST, text))
+        self.work.refuse(request, Refused(protocol.INVALID_REQUEST, text))
 
     def _receive(self, message: Json, batch: Batch | None, size: int) -> None:
         """One message: a request is answered or given to a pool, anything else never answered."""
@@ -237,7 +219,7 @@ class Dispatcher:
         try:
             self._dispatch(request, method, {} if params is None else params)
         except Exception as fault:  # noqa: BLE001 - answered, and the server goes on
-            self._refuse(request, fault)
+            self.work.refuse(request, fault)
 
     def _cancel(self, request_id: object) -> None:
         """Stop what carries this id, without an answer; anything that does not fit is ignored."""
@@ -246,13 +228,8 @@ class Dispatcher:
         key = protocol.id_key(request_id)
         self._subscriptions = [entry for entry in self._subscriptions if protocol.id_key(entry.id) != key]
         self._held.drop(lambda message: _has_id(message, key))
-        self._stop(self.in_flight.cancel(request_id))
+        self.work.stop(self._in_flight.cancel(request_id))
         self.resume()
-
-    def _stop(self, calls: list[Call]) -> None:
-        for call in calls:
-            if not any(pool.remove(call) for pool in self._pools):
-                call.cancel()
 
     # --- methods ------------------------------------------------------------------------
 
@@ -272,12 +249,12 @@ class Dispatcher:
         if request.batch is not None:
             raise Refused(protocol.INVALID_REQUEST, "Invalid request: initialize cannot be part of a batch")
         work = partial(self._work_initialize, protocol.negotiate(params.get("protocolVersion")))
-        call = Call(self.in_flight, request, work)
+        call = Call(self._in_flight, request, work)
         if self._options.initialize_waits:
             self._handshake = call
-            self._start(self._handshakes, call)
+            self.work.start(self.work.handshakes, call)
         else:
-            self._answer(request, work(call))
+            self.work.answer(request, work(call))
 
     def _work_initialize(self, revision: protocol.Revision, call: Call) -> Json:
         self._provider.on_initialize(call)
@@ -287,10 +264,10 @@ class Dispatcher:
 
     def _discover(self, request: Request, _params: Json) -> None:
         result = {"supportedVersions": protocol.MODERN, "capabilities": protocol.CAPABILITIES}
-        self._answer(request, self._cacheable(self._instructed(result)))
+        self.work.answer(request, self._cacheable(self._instructed(result)))
 
     def _ping(self, request: Request, _params: Json) -> None:
-        self._answer(request, {})
+        self.work.answer(request, {})
 
     def _listen(self, request: Request, _params: Json) -> None:
         if request.batch is not None:
@@ -303,16 +280,18 @@ class Dispatcher:
             raise Refused(protocol.INTERNAL_ERROR, text)
         self._subscriptions.append(request)
         params = {"_meta": {protocol.SUBSCRIPTION_KEY: request.id}, "notifications": {}}
-        self.in_flight.send(protocol.encode(protocol.notification("notifications/subscriptions/acknowledged", params)))
+        self._in_flight.send(protocol.encode(protocol.notification("notifications/subscriptions/acknowledged", params)))
 
     def _list_tools(self, request: Request, params: Json) -> None:
         if params.get("cursor") is not None:
             raise Refused(protocol.INVALID_PARAMS, "Invalid params: unknown cursor; the list has one page")
         if self._provider.tools_block():
-            self._start(self._lists, Call(self.in_flight, request, partial(self._work_list, modern=request.modern)))
+            self.work.start(
+                self.work.lists, Call(self._in_flight, request, partial(self._work_list, modern=request.modern))
+            )
         else:
-            self._answer(request, self._work_list(modern=request.modern))
-        self.prepare()
+            self.work.answer(request, self._work_list(modern=request.modern))
+        self.work.prepare()
 
     def _work_list(self, _call: Call | None = None, *, modern: bool) -> Json:
         result = {"tools": self._provider.tools()}
@@ -332,9 +311,9 @@ class Dispatcher:
                 arguments.pop(FOREIGN_ARGUMENT, None)
         elif not self._options.any_arguments:
             raise Refused(protocol.INVALID_PARAMS, "Invalid params: arguments is not an object")
-        call = Call(self.in_flight, request, partial(self._provider.call, name, arguments))
-        call.on_begun = partial(self._calls.begun, call)
-        self._start(self._calls, call, self._provider.turn(name, arguments))
+        call = Call(self._in_flight, request, partial(self._provider.call, name, arguments))
+        call.on_begun = partial(self.work.calls.begun, call)
+        self.work.start(self.work.calls, call, self._provider.turn(name, arguments))
 
     def _instructed(self, result: Json) -> Json:
         text = self._provider.instructions()
@@ -343,66 +322,6 @@ class Dispatcher:
     def _cacheable(self, result: Json) -> Json:
         scope = "private" if self._options.list_is_private else "public"
         return {**result, "ttlMs": self._options.list_ttl_ms, "cacheScope": scope}
-
-    # --- work and answers ---------------------------------------------------------------
-
-    def _start(self, pool: WorkerPool, call: Call, turn: Turn | None = None) -> None:
-        self.in_flight.open(call)
-        try:
-            pool.add(call, turn)
-        except RuntimeError as fault:
-            self.in_flight.close(call, self._encode_fault(call.request, fault))
-
-    def _perform(self, call: Call | None) -> None:
-        """Run one call, or prepare for calls, in a worker thread."""
-        try:
-            self._carry_out(call)
-        except BaseException:  # noqa: BLE001 - whoever waits for the answer learns it by the end
-            self.failed = True
-            self._wake()
-        if call is not None and call is self._handshake:
-            self._wake()  # for resume()
-
-    def _carry_out(self, call: Call | None) -> None:
-        if call is None:
-            self._prepare()
-            return
-        self._writer.wait_for_room()
-        if not call.open:
-            return  # cancelled between leaving the queue and here
-        try:
-            answer = self._encode_result(call.request, call.work(call))
-        except BaseException as fault:  # noqa: BLE001 - a worker has to survive whatever its tool does
-            answer = self._encode_fault(call.request, fault)
-        self.in_flight.close(call, answer)
-
-    def _prepare(self) -> None:
-        try:
-            self._provider.prepare()
-        except Exception as fault:  # noqa: BLE001 - the calls will say what is wrong
-            log.log(f"preparing failed: {type(fault).__name__} {log.where(fault)}")
-
-    def _answer(self, request: Request, result: Json) -> None:
-        self.in_flight.answer(request, self._encode_result(request, result))
-
-    def _refuse(self, request: Request, fault: BaseException) -> None:
-        self.in_flight.answer(request, self._encode_fault(request, fault))
-
-    def _encode_result(self, request: Request, result: object) -> bytes:
-        if not isinstance(result, dict):
-            raise TypeError("a provider's result is a dict")
-        if request.modern:
-            result = protocol.modern_result(result, self._info)
-        return protocol.encode(protocol.response(request.id, result))
-
-    def _encode_fault(self, request: Request, fault: BaseException) -> bytes:
-        if isinstance(fault, (Refused, ProviderFault)):
-            answer = protocol.error(request.id, fault.code, str(fault), fault.data)
-        else:
-            # The text of a foreign exception may quote what nobody should read.
-            log.log(f"internal error: {type(fault).__name__} {log.where(fault)}")
-            answer = protocol.error(request.id, protocol.INTERNAL_ERROR, f"Internal error: {type(fault).__name__}")
-        return protocol.encode(answer)
 
 
 def _has_id(message: Json | list[object], key: tuple[type, object]) -> bool:

@@ -76,7 +76,7 @@ class Server:
             signal.signal(number, self._on_signal)
         self._poll.register(self._wake_read, select.POLLIN)
         self._poll.register(self._out_fd, 0)  # an output that breaks is reported all the same
-        while not (self._signalled or self._writer.broken or self._dispatcher.failed or self._is_done()):
+        while not (self._signalled or self._writer.broken or self._dispatcher.work.failed or self._is_done()):
             self._poll_input(wanted=self._ended_at_s is None and self._writer.has_room())
             self._step(self._patience_s())
             if self._grace_left_s() == 0:
@@ -84,12 +84,12 @@ class Server:
         self._stop()
         self._writer.finish(STUCK_S, FINISH_LIMIT_S)
         log.drain(LAST_LOG_S)
-        return FAILED if self._dispatcher.failed else OK
+        return FAILED if self._dispatcher.work.failed else OK
 
     def _step(self, patience_s: float | None) -> None:
         ready = self._poll.poll(None if patience_s is None else patience_s * 1000)
         if not ready and self._ended_at_s is None:
-            self._dispatcher.prepare()
+            self._dispatcher.work.prepare()
         for descriptor, _ in ready:
             if descriptor == self._wake_read:
                 self._swallow_wake_ups()
@@ -101,10 +101,10 @@ class Server:
 
     def _patience_s(self) -> float | None:
         """How long nothing has to be done unless a descriptor says so; None for ever."""
-        waits = [self._dispatcher.in_flight.release_due(), self._grace_left_s()]
+        waits = [self._dispatcher.work.in_flight.release_due(), self._grace_left_s()]
         if not self._writer.has_room():
             waits.append(BACKLOG_LOOK_S)
-        if self._ended_at_s is None and not self._dispatcher.prepared:
+        if self._ended_at_s is None and not self._dispatcher.work.prepared:
             waits.append(QUIET_S)
         return min((wait for wait in waits if wait is not None), default=None)
 

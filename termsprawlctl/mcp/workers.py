@@ -111,10 +111,9 @@ class WorkerPool:
                 raise
             return  # the others take the job, later
         self._threads += 1
+        self._idle += 1
 
     def _work(self) -> None:
-        with self._changed:
-            self._idle += 1
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._ready)

@@ -7,7 +7,7 @@ from hypothesis import given
 from support import corpus, hostile, mcp_lines
 from support.jsonrpc_model import INTERNAL_ERROR, RESULT, Answers, Model, Rules, settle, settle_batches
 
-from termsprawlctl.mcp import dispatch, stdio
+from termsprawlctl.mcp import dispatch, stdio, work
 from termsprawlctl.mcp.options import Options
 from termsprawlctl.mcp.provider import Provider, ProviderFault
 
@@ -101,7 +101,7 @@ def answered(provider_class, pieces: list[bytes]) -> list[bytes]:
         dispatcher.take(line)
     dispatcher.end_of_input()
     assert dispatcher.is_idle()
-    assert dispatcher.in_flight._open_bytes == 0
+    assert dispatcher.work.in_flight._open_bytes == 0
     lines = b"".join(recorder.data).split(b"\n")
     assert lines.pop() == b""
     return lines
@@ -132,7 +132,7 @@ def check(provider_class, pieces: list[bytes]) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_threads(monkeypatch):
-    monkeypatch.setattr(dispatch, "WorkerPool", Inline)
+    monkeypatch.setattr(work, "WorkerPool", Inline)
 
 
 @pytest.mark.parametrize("provider_class", RULES, ids=lambda made: made.__name__)

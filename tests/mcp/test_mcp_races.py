@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.mcp_client import McpServer, toy
 
-from termsprawlctl.mcp import calls, dispatch, protocol, stdio
+from termsprawlctl.mcp import calls, protocol, stdio, work
 from termsprawlctl.mcp.calls import Call, InFlight, Request
 from termsprawlctl.mcp.options import Options
 from termsprawlctl.mcp.provider import Provider
@@ -245,7 +245,7 @@ def test_a_server_that_cannot_even_refuse_ends_instead_of_leaving_its_client_wai
     def none_left(*_):
         raise MemoryError
 
-    monkeypatch.setattr(dispatch.Dispatcher, "_encode_fault", none_left)
+    monkeypatch.setattr(work.Work, "_encode_fault", none_left)
     # Of the main thread alone; and this one is the tests'.
     monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_, **__: -1)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
