@@ -11,6 +11,7 @@ from ..base.errors import FAILED, INTERRUPTED, OK, CtlError
 from ..base.files import Explained
 from ..base.log import Log
 from ..base.processtable import inside_a_run
+from ..base.text import harmless
 from .clis.cli import AgentCli, Request
 from .model.settings import Settings
 from .model.steps import summary
@@ -66,7 +67,7 @@ def run(cli: AgentCli, request: Request, settings: Settings, *, as_json: bool) -
 
 def _tell(steps: Log, line: str) -> None:
     if line:
-        steps.write(console.harmless(line + "\n"))
+        steps.write(harmless(line + "\n"))
 
 
 def _print(result: Result, work: Run, settings: Settings) -> str:

@@ -3,15 +3,14 @@
 Independent of the locale: everything that goes out is UTF-8. A reader that went
 away (`| head -1`) is not an error; a full disk is.
 
-Titles, answers and error texts come from elsewhere, and a terminal obeys what stands in
-them. So no control character gets to one, except by paint(): its callers' own.
+What came from elsewhere gets to a terminal as harmless() text only; its callers' own control
+characters go by paint().
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import select
 
 from .errors import CtlError
@@ -19,8 +18,6 @@ from .jsontext import encode
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 PATIENCE_S = 1.0  # people wait so long without a word
-# C0, DEL and C1, but tab and line end; and what turns the order of a line's characters around.
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def reserve_standard_descriptors() -> None:
@@ -45,7 +42,11 @@ def out(text: str) -> None:
     To a terminal as harmless() text, to anything else as it is. Raises CtlError when it
     could not be written for another reason.
     """
-    out_bytes(encode(harmless(text) if os.isatty(STDOUT) else text))
+    if os.isatty(STDOUT):
+        from .text import harmless
+
+        text = harmless(text)
+    out_bytes(encode(text))
 
 
 def paint(text: str, descriptor: int = STDOUT) -> None:
@@ -71,12 +72,9 @@ def out_bytes(data: bytes) -> None:
 
 def err(text: str) -> None:
     """Write one message line to standard error, as harmless() text; never fails."""
+    from .text import harmless
+
     _write_quietly(harmless(text if text.endswith("\n") else text + "\n"))
-
-
-def harmless(text: str) -> str:
-    """The text with every character that a terminal would obey as a JSON escape, so that JSON stays the same JSON."""
-    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def wants_colour(descriptor: int, environment) -> bool:

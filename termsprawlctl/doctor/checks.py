@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from ..base.console import harmless
+from ..base.text import harmless
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
 _COLOURS = {OK: "32", WARNING: "33", FAILED: "31"}  # green, yellow, red

@@ -19,6 +19,7 @@ import tty
 from ..base import console
 from ..base.errors import CtlError
 from ..base.program import own_argv
+from ..base.text import harmless
 from ..base.tmux import Tmux, TmuxError
 from . import directory
 
@@ -199,7 +200,7 @@ def _draw(path: str, tmux: Tmux, pane: str | None) -> str:
         if _is_alone(tmux, pane):
             raise CtlError("the bar is alone in its window.")
         _quietly(tmux, "resize-pane", "-t", pane, "-y", "1")
-    text = fitted(console.harmless(path), columns)
+    text = fitted(harmless(path), columns)
     console.paint(f"\033[H\033[7m{text.ljust(columns)}\033[0m")
     return text
 

@@ -10,6 +10,7 @@ import signal
 from ..base import console
 from ..base.errors import FAILED, OK, UsageError
 from ..base.jsontext import encode
+from ..base.text import beginning, harmless
 from ..base.tmux import Tmux
 from . import bar, wire
 from .clients import Client
@@ -101,7 +102,8 @@ class _Sharing:
 def _report(request, revision: int | None, answer: dict) -> None:
     """One line a request: what, from which revision, what came of it."""
     if isinstance(request, wire.SelectSession):
-        what = f"{wire.SELECT_SESSION} {_shortened(request.session_id)} from revision {_shortened(str(revision))}"
+        session, base = (beginning(one, _MAX_SHOWN_CHARS) for one in (request.session_id, str(revision)))
+        what = f"{wire.SELECT_SESSION} {session} from revision {base}"
     else:
         what = wire.GET_VIEW_CONTEXT
     if answer["status"] == wire.REJECTED:
@@ -109,10 +111,6 @@ def _report(request, revision: int | None, answer: dict) -> None:
     else:
         view = answer["context"]
         say(f"{what}: {answer['status']}, revision {view['revision']}, {view.get('sessionId', view['route'])}")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN_CHARS else text[: _MAX_SHOWN_CHARS - 1] + "…"
 
 
 def say(text: str) -> None:
@@ -130,7 +128,7 @@ def _write(descriptor: int, text: str) -> None:
         _, writable, _ = select.select([], [descriptor], [], 0)
         if writable:
             # Less than PIPE_BUF: goes out whole and at once.
-            os.write(descriptor, encode(console.harmless(text) + "\n"))
+            os.write(descriptor, encode(harmless(text) + "\n"))
     except OSError:
         return
 

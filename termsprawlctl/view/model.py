@@ -6,8 +6,9 @@ can be, and nothing in a text can reach the terminal as more than text.
 
 from __future__ import annotations
 
-import re
 from collections import namedtuple
+
+from ..base.text import visible
 
 # x, y, width, height: pixels from the canvas's origin; text: a note's words, or a file's path;
 # color: a note's, by the canvas's own name; runs: the program in a terminal, "" for unknown;
@@ -20,9 +21,6 @@ Picture = namedtuple("Picture", "boxes links")
 DEFAULT_SIZE = (240.0, 120.0)  # the canvas's own smallest, where a node names none
 MAX_COORDINATE = 1_000_000.0  # the operations take no larger ones
 MAX_DEPTH = 50  # a chain of parents that is longer leads in a circle
-# Control and format characters and those that are none: a title must not move the cursor,
-# turn the line around, or spoil an XML document.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufffe\uffff]+")
 
 
 def picture(nodes: object, runs: dict[str, str], links: list[tuple[str, str]], *, known: bool) -> Picture:
@@ -84,7 +82,7 @@ def as_json(drawn: Picture) -> dict:
 
 def clean(value: object) -> str:
     """A text on one line, without anything that a terminal or a browser would obey."""
-    return _UNSEEN.sub(" ", value).strip() if isinstance(value, str) else ""
+    return visible(value) if isinstance(value, str) else ""
 
 
 def _place(node: dict, by_id: dict) -> tuple[float, float, int]:

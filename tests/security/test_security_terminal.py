@@ -15,11 +15,14 @@ import pytest
 from support.scripted_server import ScriptedServer, answer
 from support.session_files import SessionFiles
 
-from termsprawlctl.base.console import harmless
+from termsprawlctl.base.text import harmless
 
 # Sets the title, hides what follows, the same with one byte instead of two, and turns the line around.
 EVIL = "a\x1b]0;owned\x07b\x1b[8mc\x9b8md\x9d0;owned\x9ce\x7f\u202ef\u2066g\rh"
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+EVIL += "\u061ci\u200bj\u200ek\u2028l\u2029m\ufeffn\U000e0041o\U000e0100p"  # what nobody sees
+OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e0fff]"
+)
 # What this program itself paints: colours, another screen, the cursor's place.
 OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?1049[hl]|\?25[hl]|H|2J)")
 

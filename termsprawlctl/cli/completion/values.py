@@ -6,8 +6,8 @@ from collections import namedtuple
 
 from ...app import transport
 from ...app.discovery import session_file
-from ...base.console import harmless
 from ...base.layout import is_id
+from ...base.text import harmless
 from ...operations import guides
 from ...operations.table import OPERATIONS
 

@@ -25,6 +25,7 @@ import time
 
 from ...base import jsontext
 from ...base.files import private_directory, remove_quietly
+from ...base.text import visible
 
 MAX_FILE_BYTES = 1 << 20
 KEPT_FILES = 4
@@ -148,8 +149,7 @@ def describe(event: dict) -> str:
     }.get(kind, kind)
     values = {"operation": "an unknown operation", "outcome": "ok" if event.get("ok") else "refused", **event}
     words = re.sub(r"\{(\w+)\}", lambda match: str(values.get(match[1], "")), text)
-    words = "".join(character if character.isprintable() else " " for character in words)
-    return f"{_local_time(event.get('time'))}  {re.sub(' +', ' ', words)}"
+    return f"{_local_time(event.get('time'))}  {visible(words)}"
 
 
 def _local_time(stamp: object) -> str:

@@ -8,13 +8,14 @@ import threading
 
 from ...base import console
 from ...base.jsontext import encode
+from ...base.text import harmless
 
 _speaking = threading.Lock()  # between seeing room and using it nobody else of us may
 
 
 def say(text: str) -> None:
     """Write one message line to standard error, as console.err() does; what there is no room for is left out."""
-    data = encode(console.harmless(text) + "\n")
+    data = encode(harmless(text) + "\n")
     with _speaking:
         for start in range(0, len(data), select.PIPE_BUF):
             # A pipe with any room takes so much at once.
