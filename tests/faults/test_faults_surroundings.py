@@ -15,12 +15,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.faults import fill, need_nobody, small_disk, until
 from support.host_faults import FaultyHost
 
 from termsprawlctl.app import transport
+from termsprawlctl.base import threads
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.base.tmux import Tmux
@@ -30,6 +32,7 @@ from termsprawlctl.host.http.server import (
     MAX_CONNECTIONS,
     MIN_CONNECTIONS,
     REQUEST_DEADLINE_S,
+    SHORTAGE_PAUSE_S,
     Server,
     connections_within,
 )
@@ -186,36 +189,59 @@ def _port(desk) -> int:
     return int(url.rsplit(":", 1)[1].partition("/")[0])
 
 
-def test_a_server_without_descriptors_pauses_instead_of_spinning_and_gives_a_strangers_to_whoever_waits(monkeypatch):
-    with Server(host=None) as server:
-        pauses = []
-        monkeypatch.setattr(time, "sleep", pauses.append)
-
-        def no_descriptor():
-            raise OSError(errno.EMFILE, "Too many open files")
-
-        near, far = socket.socketpair()
-        with near, far:
-            assert server._admit(near)
-            monkeypatch.setattr(server.socket.__class__, "accept", lambda _self: no_descriptor(), raising=True)
-            server._handle_request_noblock()
-            assert pauses
-            assert far.recv(1) == b""  # it was ended
+@contextlib.contextmanager
+def reader_of(host: object = None):
+    """A server of its own, and a function that connects to it."""
+    server = Server(host)
+    reader = threading.Thread(target=server.serve_forever)
+    reader.start()
+    port = int(server.url.rsplit(":", 1)[1].partition("/")[0])
+    with contextlib.ExitStack() as opened:
+        try:
+            yield server, lambda: opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+        finally:
+            server.stop()
+            reader.join()
 
 
-def test_a_connection_that_gets_no_thread_keeps_no_place(monkeypatch):
-    with Server(host=None) as server:
+def test_a_server_without_descriptors_gives_a_strangers_to_whoever_waits_and_pauses_meanwhile(monkeypatch):
+    accept, asked = socket.socket.accept, []
 
-        def no_thread(_self) -> None:
+    def no_descriptor(_self):
+        asked.append(time.monotonic())
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with reader_of() as (_server, connect):
+        stranger = connect()
+        stranger.sendall(b"POST ")
+        with monkeypatch.context() as patched:
+            patched.setattr(socket.socket, "accept", no_descriptor)
+            waiting = connect()
+            assert stranger.recv(1) == b""  # it was ended
+            until(lambda: len(asked) > 1)
+            assert asked[1] - asked[0] >= SHORTAGE_PAUSE_S
+        assert socket.socket.accept is accept
+        waiting.sendall(b"nonsense\n")
+        assert waiting.recv(12) == b"HTTP/1.1 400"
+
+
+def test_a_call_that_gets_no_thread_is_told_so_and_leaves_no_trace(monkeypatch):
+    session = SimpleNamespace(node_id="n-1", project_id="p-1")
+    body = b'{"operation": "terminal_open", "args": {}}'
+    call = b"POST /call HTTP/1.1\r\nauthorization: Bearer x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    with reader_of(SimpleNamespace(sessions=SimpleNamespace(find=lambda _token: session))) as (server, connect):
+
+        def no_thread(_run) -> None:
             raise RuntimeError("can't start new thread")
 
-        near, far = socket.socketpair()
-        with near, far:
-            with monkeypatch.context() as patched:
-                patched.setattr(threading.Thread, "start", no_thread)
-                server.process_request(near, ("127.0.0.1", 1))
-            assert server._connections == {}
-            assert far.recv(1) == b""
+        monkeypatch.setattr(threads, "start", no_thread)
+        client = connect()
+        client.sendall(call)
+        assert client.recv(12) == b"HTTP/1.1 503"
+        while client.recv(65536):
+            pass
+        assert server.drain(0)
+        until(lambda: server.open_connections == 0)
 
 
 def test_output_is_followed_as_soon_as_a_thread_is_to_be_had(tmp_path, monkeypatch):

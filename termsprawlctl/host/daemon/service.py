@@ -138,15 +138,15 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         host.monitor.start()
         with Explained("cannot listen on 127.0.0.1"):
             server = Server(host)
-        listener = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        listener = threading.Thread(target=server.serve_forever, daemon=True)
         listener.start()
         lock.publish(server.url)
         host.log(f"serving {paths.root} (pid {os.getpid()})")
         ready()
         status = _wait(host, lock, stop)
         host.stopping.set()
-        server.shutdown()
-        server.server_close()
+        server.stop()
+        listener.join()
         if not server.drain(DRAIN_S):
             host.log("stopped while a call was still running")
         host.monitor.stop()

@@ -1,9 +1,8 @@
 """The loopback HTTP server: POST /call, one request per connection.
 
-Rules, in this order: a clear head (400, 414, 431, 505), Origin (403), method and path
-(403, 404), size, token (401), JSON, the operation table, the project's turn (at most 15 s),
-the token once more, the operation. Errors of tools are 400, success is 200; the body is
-always a ToolResult.
+One thread reads all connections and answers what never waits; a call that may wait gets a
+thread of its own once its whole request is there and its token is known. So strangers, slow
+or many, cost no thread. No access log: requests hold what people type.
 """
 
 from __future__ import annotations
@@ -11,27 +10,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import os
 import resource
+import selectors
 import socket
-import socketserver
 import threading
 import time
+from functools import partial
+from typing import Any
 
 from ...app import http1
-from ...base import jsontext
-from ...base.errors import CtlError
-from ...base.files import Explained
-from ...base.waiting import Deadline, DeadlineReader
-from ...operations.schema import InvalidCall, validate
-from .. import operations
-from ..operations.ordering import ExpiredError, InTurn, Later
-from .events import note_call
+from ...base import threads
+from . import calls
 
-MAX_BODY_BYTES = 128 << 10
 # From the first byte to the last of a request; a call is one small local write.
 REQUEST_DEADLINE_S = 10.0
-# How long a refused client may go on sending before it is cut off, so that it can
-# still read the answer.
+# How long a refused client may go on sending before it is cut off, so that it can still read the answer:
+# closing with unread bytes would reset the connection.
 LINGER_S = 1.0
 MAX_CONNECTIONS = 256
 # Of the descriptors that this process may have: for everything but connections and the
@@ -44,130 +39,306 @@ PROOF_WAIT_S = 0.1
 # What accept() says when something has run out: the connection waits, and asking at once keeps a core busy.
 _SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 SHORTAGE_PAUSE_S = 0.1
-_NEVER = float("inf")
-REASONS = {
-    200: "OK",
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    414: "URI Too Long",
-    431: "Request Header Fields Too Large",
-    500: "Internal Server Error",
-    505: "HTTP Version Not Supported",
-}
-UNSUPPORTED = "Unsupported request"
-EXPIRED = "Queued operation expired before execution; no change applied"
-REVOKED = "Unknown or revoked session"
+BACKLOG = 128
+READ_BYTES = 64 << 10
+# No head is longer; a longer start of a request is no head.
+_MAX_HEAD_BYTES = http1.MAX_LINE_BYTES + http1.MAX_FIELDS_BYTES
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Refused(Exception):
-    """A request that is answered with a status of its own; the text is the answer's error."""
+class Connection:
+    """One client, from its accept to its close."""
 
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+    __slots__ = ("admitted", "is_over", "is_watched", "received", "since_s", "socket")
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+        self.since_s = time.monotonic()
+        self.received = b""
+        self.admitted: calls.Admitted | None = None  # once its head was read and its token is known
+        self.is_over = False  # answered or given up: what it still sends is thrown away
+        self.is_watched = False  # the selector waits for it
 
 
-class ClientGone(OSError):
-    """The client hung up, or was too slow; nobody is left to tell."""
-
-
-class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+class Server:
     """Serves one host on 127.0.0.1 at a port of the system's choice."""
 
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def __init__(self, host) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.host = host
-        # Every open connection, oldest first: since when; never once it has shown a valid token.
-        self._connections: dict[socket.socket, float] = {}
-        self._places = threading.Condition()
-        self._idle = threading.Condition()
-        self._running = 0
+    def __init__(self, host: Any) -> None:
+        self._host = host
         self._max_connections = connections_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        self._listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._listening.bind(("127.0.0.1", 0))
+        self._listening.listen(BACKLOG)
+        self._listening.setblocking(False)
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/call"
+        self._selector = selectors.DefaultSelector()
+        self._wake_read, self._wake_write = os.pipe()
+        for descriptor in (self._wake_read, self._wake_write):
+            os.set_blocking(descriptor, False)
+        self._selector.register(self._wake_read, selectors.EVENT_READ, self._clear_wakes)
+        # Of these the reading thread alone knows: who still sends, oldest first, and who is answered but not gone.
+        self._sending: dict[Connection, None] = {}
+        self._lingering: dict[Connection, float] = {}  # until when
+        self._accepts_from_s: float | None = 0.0  # None: now
+        self._full_since_s = 0.0
+        # Of these the threads of calls know, too.
+        self._lock = threading.Condition()
+        self.open_connections = 0
+        self._running = 0
+        self._is_stopping = False
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/call"
+    # The reading thread
 
-    def get_request(self):
-        try:
-            return super().get_request()
-        except OSError as error:
-            if error.errno in _SHORTAGE:
-                with self._places:
-                    self._drop_stranger(0.0)
-                time.sleep(SHORTAGE_PAUSE_S)
-            raise
+    def serve_forever(self) -> None:
+        """Read and answer until stop()."""
+        while not self._is_stopping:
+            self._make_places()
+            for key, _ in self._selector.select(self._pause_s()):
+                key.data()
+            self._end_late()
+        self._selector.close()
+        self._listening.close()
+        for connection in [*self._sending, *self._lingering]:
+            connection.socket.close()
 
-    def process_request(self, request, client_address) -> None:
-        try:
-            if self._admit(request):
-                super().process_request(request, client_address)
+    def _pause_s(self) -> float | None:
+        """Until something is due; None: for as long as nothing comes."""
+        now_s = time.monotonic()
+        # All that wait have waited for the same time: the oldest is due first.
+        due = [until_s for until_s in (next(iter(self._lingering.values()), None), self._accepts_from_s) if until_s]
+        if self._sending:
+            due.append(next(iter(self._sending)).since_s + REQUEST_DEADLINE_S)
+        return max(0.0, min(due) - now_s) if due else None
+
+    def _make_places(self) -> None:
+        """Listen again where it was paused and there is a place, or can be."""
+        if self._accepts_from_s is None or time.monotonic() < self._accepts_from_s:
+            return
+        if self.open_connections >= self._max_connections and not self._drop_stranger(PROOF_WAIT_S):
+            self._accepts_from_s = time.monotonic() + PROOF_WAIT_S / 2
+            if time.monotonic() > self._full_since_s + PLACE_WAIT_S:
+                self._full_since_s = time.monotonic()
+                with contextlib.suppress(OSError):
+                    self._listening.accept()[0].close()
+            return
+        self._accepts_from_s = None
+        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+
+    def _stop_accepting(self, pause_s: float) -> None:
+        self._selector.unregister(self._listening)
+        self._accepts_from_s = time.monotonic() + pause_s
+        self._full_since_s = time.monotonic()
+
+    def _accept(self) -> None:
+        for _ in range(BACKLOG):
+            if self.open_connections >= self._max_connections:
+                self._stop_accepting(0.0)
                 return
-        except RuntimeError:  # no thread is to be had; the client sees that nothing was answered
-            self._leave(request)
-        self.shutdown_request(request)
+            try:
+                connected, _ = self._listening.accept()
+            except OSError as error:
+                if error.errno in _SHORTAGE:
+                    self._drop_stranger(0.0)
+                    self._stop_accepting(SHORTAGE_PAUSE_S)
+                return
+            connected.setblocking(False)
+            connection = Connection(connected)
+            with self._lock:
+                self.open_connections += 1
+            self._sending[connection] = None
+            self._serve(connection)
 
-    def process_request_thread(self, request, client_address) -> None:
-        with self._idle:
-            self._running += 1
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._leave(request)
-            with self._idle:
-                self._running -= 1
-                self._idle.notify_all()
-
-    def prove(self, request) -> None:
-        """The connection has shown a valid token: it keeps its place. Raises ClientGone when it lost it already."""
-        with self._places:
-            if request not in self._connections:
-                raise ClientGone
-            self._connections[request] = _NEVER
-
-    def _admit(self, request) -> bool:
-        """A place for a connection: one that gets free in time, or that of the oldest one without a valid token.
+    def _drop_stranger(self, age_s: float) -> bool:
+        """End the oldest connection without a valid token if it is that old; False when there is none.
 
         So whoever opens connections and says nothing keeps nobody out who has a token.
         """
-        end_s = time.monotonic() + PLACE_WAIT_S
-        with self._places:
-            while len(self._connections) >= self._max_connections and not self._drop_stranger(PROOF_WAIT_S):
-                if time.monotonic() > end_s:
-                    return False
-                self._places.wait(PROOF_WAIT_S / 2)
-            self._connections[request] = time.monotonic()
-            return True
-
-    def _leave(self, request) -> None:
-        with self._places:
-            self._connections.pop(request, None)
-            self._places.notify()
-
-    def _drop_stranger(self, age_s: float) -> bool:
-        """End the oldest connection without a valid token if it is that old; False when there is none."""
         latest_s = time.monotonic() - age_s
-        stranger = next((one for one, since_s in self._connections.items() if since_s <= latest_s), None)
-        if stranger is None:
-            return False
-        del self._connections[stranger]
-        with contextlib.suppress(OSError):  # it may have ended by now
-            stranger.shutdown(socket.SHUT_RDWR)  # its thread reads the end and closes it
-        return True
+        for connection in self._sending:
+            if connection.since_s > latest_s:
+                return False
+            if connection.admitted is None:
+                self._close(connection)
+                return True
+        return False
 
-    def handle_error(self, request, client_address) -> None:  # noqa: ARG002 - socketserver's signature
-        self.host.log_fault()
+    def _end_late(self) -> None:
+        now_s = time.monotonic()
+        while self._sending and next(iter(self._sending)).since_s + REQUEST_DEADLINE_S <= now_s:
+            self._close(next(iter(self._sending)))
+        while self._lingering and next(iter(self._lingering.values())) <= now_s:
+            self._close(next(iter(self._lingering)))
+
+    def _serve(self, connection: Connection) -> None:
+        try:
+            self._read(connection)
+        except Exception:  # noqa: BLE001 - one connection's fault must not end the host
+            self._host.log_fault()
+            self._close(connection)
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            data = connection.socket.recv(READ_BYTES)
+        except BlockingIOError:
+            self._watch(connection)
+            return
+        except OSError:
+            self._close(connection)
+            return
+        if connection.is_over:
+            if not data:
+                self._close(connection)
+            return
+        connection.received += data
+        if connection.admitted is None and (b"\n" in data or not data or len(connection.received) > _MAX_HEAD_BYTES):
+            self._read_head(connection, is_end=not data)
+        if connection.is_over:
+            return
+        if connection.admitted is not None:
+            self._read_body(connection, connection.admitted, is_end=not data)
+        else:
+            self._watch(connection)
+
+    def _read_head(self, connection: Connection, *, is_end: bool) -> None:
+        stream = io.BytesIO(connection.received)
+        try:
+            head = http1.read_request(stream)
+            if head is None:
+                self._close(connection)
+                return
+            connection.admitted = calls.admit(self._host, head)
+        except http1.CutShort:
+            if is_end:
+                self._answer(connection, calls.refusal(400, calls.UNSUPPORTED))
+            return
+        except http1.BadMessage as bad:
+            self._answer(connection, calls.refusal(bad.status, calls.UNSUPPORTED))
+            return
+        except calls.Refused as no:
+            self._answer(connection, calls.refusal(no.status, str(no)))
+            return
+        connection.received = connection.received[stream.tell() :]
+        if connection.admitted.wants_continue and not connection.received:
+            with contextlib.suppress(OSError):  # that it has gone shows when it is read
+                connection.socket.send(_CONTINUE)
+
+    def _read_body(self, connection: Connection, admitted: calls.Admitted, *, is_end: bool) -> None:
+        if len(connection.received) < admitted.length:
+            if is_end:
+                self._close(connection)  # it hung up half way
+            else:
+                self._watch(connection)
+            return
+        body = connection.received[: admitted.length]
+        connection.received = connection.received[admitted.length :]
+        answer = calls.quick_answer(self._host, admitted, body)
+        if answer is not None:
+            self._answer(connection, answer)
+            return
+        self._leave_reader(connection)
+        with self._lock:
+            self._running += 1
+        try:
+            threads.start(partial(self._work, connection, admitted, body))
+        except RuntimeError:
+            with self._lock:
+                self._running -= 1
+            self._answer(connection, calls.refusal(503, calls.NO_THREAD))
+
+    def _answer(self, connection: Connection, answer: bytes) -> None:
+        """Send an answer from the reading thread; a client that does not take it in one go gets a thread for it."""
+        connection.is_over = True
+        try:
+            sent = connection.socket.send(answer)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._close(connection)
+            return
+        if sent < len(answer):
+            self._leave_reader(connection)
+            with contextlib.suppress(RuntimeError):
+                threads.start(partial(self._finish, connection, answer[sent:]))
+                return
+            self._close(connection)
+        elif connection.admitted is not None and not connection.received:
+            self._close(connection)  # all of it was read: nothing is left that a close could lose
+        else:
+            self._linger(connection)
+
+    def _linger(self, connection: Connection) -> None:
+        try:
+            connection.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._close(connection)
+            return
+        self._sending.pop(connection, None)
+        self._lingering[connection] = time.monotonic() + LINGER_S
+        self._watch(connection)
+
+    def _watch(self, connection: Connection) -> None:
+        if not connection.is_watched:
+            self._selector.register(connection.socket, selectors.EVENT_READ, partial(self._serve, connection))
+            connection.is_watched = True
+
+    def _leave_reader(self, connection: Connection) -> None:
+        """From now on a thread of its own has it."""
+        if connection.is_watched:
+            self._selector.unregister(connection.socket)
+            connection.is_watched = False
+        self._sending.pop(connection, None)
+        self._lingering.pop(connection, None)
+
+    def _close(self, connection: Connection) -> None:
+        if connection.socket.fileno() < 0:
+            return  # closed already
+        connection.is_over = True
+        self._leave_reader(connection)
+        connection.socket.close()
+        self._forget()
+
+    def _clear_wakes(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake_read, READ_BYTES)
+
+    # The threads of calls
+
+    def _work(self, connection: Connection, admitted: calls.Admitted, body: bytes) -> None:
+        try:
+            self._finish(connection, calls.answer(self._host, admitted, body))
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._lock.notify_all()
+
+    def _finish(self, connection: Connection, answer: bytes) -> None:
+        """Send what a client takes its time for, and close."""
+        with connection.socket, contextlib.suppress(OSError):  # it went away or was too slow: nobody is left
+            connection.socket.settimeout(REQUEST_DEADLINE_S)
+            connection.socket.sendall(answer)
+        self._forget()
+
+    def _forget(self) -> None:
+        with self._lock:
+            self.open_connections -= 1
+        if self._accepts_from_s is not None:
+            self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full: it wakes anyway
+            os.write(self._wake_write, b"\0")
+
+    # From outside
+
+    def stop(self) -> None:
+        """Accept and read no more; calls that run go on."""
+        self._is_stopping = True
+        self._wake()
 
     def drain(self, timeout_s: float) -> bool:
-        """Wait until no request runs; False when the time is up first."""
-        with self._idle:
-            return self._idle.wait_for(lambda: self._running == 0, timeout_s)
+        """Wait until no call runs; False when the time is up first."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._running == 0, timeout_s)
 
 
 def connections_within(descriptors: int) -> int:
@@ -175,138 +346,3 @@ def connections_within(descriptors: int) -> int:
     if descriptors < 0:
         return MAX_CONNECTIONS
     return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, (descriptors - RESERVED_DESCRIPTORS) // 2))
-
-
-class Handler(socketserver.BaseRequestHandler):
-    """One connection: one request, one JSON answer, closed. No access log: requests hold what people type."""
-
-    server: Server
-
-    def handle(self) -> None:
-        self._stream = io.BufferedReader(DeadlineReader(self.request, Deadline(REQUEST_DEADLINE_S)))
-        # The client went away or was too slow: nobody is left to tell.
-        with contextlib.suppress(OSError):
-            self._handle()
-
-    def _handle(self) -> None:
-        try:
-            head = http1.read_request(self._stream)
-        except http1.BadMessage as bad:
-            self._answer(bad.status, _no(UNSUPPORTED))
-            return
-        if head is not None:
-            self._answer(*self._result(head))
-
-    def _result(self, head: http1.RequestHead) -> tuple[int, dict]:
-        """(status, ToolResult) of this request. Raises ClientGone."""
-        host = self.server.host
-        try:
-            return 200, {"ok": True, "value": self._run(host, head)}
-        except Refused as no:
-            return no.status, _no(str(no))
-        except (InvalidCall, CtlError) as no:
-            return 400, _no(str(no))
-        except ExpiredError:
-            return 400, _no(EXPIRED)
-        except ClientGone:
-            raise
-        except Exception:  # noqa: BLE001 - one call's fault must not end the host
-            host.log_fault()
-            return 500, _no("Internal error of the host; its log tells more")
-
-    def _run(self, host, head: http1.RequestHead) -> object:
-        length = _check_head(head)
-        token = _token(head)
-        session = host.sessions.find(token)
-        if session is None:
-            raise Refused(401, REVOKED)
-        self.server.prove(self.request)
-        if head.first("expect").lower() == "100-continue":
-            self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request = self._request(length)
-        began_s, value = time.monotonic(), None
-        try:
-            value = self._perform(host, token, session, request)
-            return value
-        finally:
-            note_call(host, session, request, value, round(1000 * (time.monotonic() - began_s)))
-
-    @staticmethod
-    def _perform(host, token: str, session, request: dict) -> object:
-        args = request.get("args")
-        operation = validate(request.get("operation"), args)
-
-        def in_turn(action) -> object:
-            with host.turns.turn(session.project_id):
-                if host.sessions.find(token) is None:
-                    raise Refused(401, REVOKED)
-                return action()
-
-        # A full disk or a directory that is gone is the user's to mend, not a fault of the host.
-        with Explained(f"{operation.name} failed"):
-            value = in_turn(lambda: operations.run(host, session, operation.name, args))
-            # What takes long must not hold up the project's other operations.
-            if isinstance(value, Later):
-                value = value.finish()
-            return in_turn(value.run) if isinstance(value, InTurn) else value
-
-    def _request(self, length: int) -> dict:
-        try:
-            body = self._stream.read(length)
-        except OSError:
-            raise ClientGone from None
-        if len(body) < length:
-            raise ClientGone
-        try:
-            request = jsontext.loads(body)
-        except ValueError as error:
-            raise Refused(400, f"The request is not JSON: {error}") from None
-        if not isinstance(request, dict):
-            raise Refused(400, "The request is not a JSON object")
-        return request
-
-    def _answer(self, status: int, result: dict) -> None:
-        body = jsontext.encode(jsontext.compact(result))
-        head = (
-            f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.request.settimeout(REQUEST_DEADLINE_S)
-        self.request.sendall(head.encode() + body)
-        self._linger()
-
-    def _linger(self) -> None:
-        """Read on for a moment: closing with unread bytes would reset the connection and lose the answer."""
-        deadline = Deadline(LINGER_S)
-        with contextlib.suppress(OSError):
-            self.request.shutdown(socket.SHUT_WR)
-            while True:
-                self.request.settimeout(deadline.left_s())
-                if not self.request.recv(65536):
-                    return
-
-
-def _check_head(head: http1.RequestHead) -> int:
-    """The length of the body, once the head is one that is served. Raises Refused."""
-    if "origin" in head or head.method != "POST":
-        raise Refused(403, UNSUPPORTED)
-    if head.path != "/call":
-        raise Refused(404, UNSUPPORTED)
-    try:
-        length = head.length() or 0
-    except http1.BadMessage as bad:
-        raise Refused(bad.status, UNSUPPORTED) from None
-    if "transfer-encoding" in head:
-        raise Refused(400, UNSUPPORTED)
-    if length > MAX_BODY_BYTES:
-        raise Refused(400, "Request too large")
-    return length
-
-
-def _token(head: http1.RequestHead) -> str:
-    kind, _, token = head.first("authorization").partition(" ")
-    return token.strip(" ") if kind.lower() == "bearer" else ""
-
-
-def _no(error: str) -> dict:
-    return {"ok": False, "error": error}

@@ -54,9 +54,20 @@ class Turns:
                 raise ExpiredError
             yield
         finally:
-            self._leave(key, mine)
+            self.leave(key, mine)
 
-    def _leave(self, key: str, mine: threading.Event) -> None:
+    def take(self, key: str) -> threading.Event | None:
+        """The turn where nobody has it or waits for it, to give back with leave(); else None, at once."""
+        mine = threading.Event()
+        mine.set()
+        with self._lock:
+            if key in self._queues:
+                return None
+            self._queues[key] = deque([mine])
+            return mine
+
+    def leave(self, key: str, mine: threading.Event) -> None:
+        """Give the turn back, or wait for it no longer."""
         with self._lock:
             queue = self._queues[key]
             was_first = queue[0] is mine

@@ -1,0 +1,185 @@
+"""What a request asks of the host, and the answer: no socket is touched here.
+
+Rules, in this order: a clear head (400, 414, 431, 505), Origin (403), method and path
+(403, 404), size, token (401), JSON, the operation table, the project's turn (at most 15 s),
+the token once more, the operation. Errors of tools are 400, success is 200; the body is
+always a ToolResult.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...app import http1
+from ...base import jsontext
+from ...base.errors import CtlError
+from ...base.files import Explained
+from ...operations.schema import InvalidCall, validate
+from .. import operations
+from ..operations.ordering import ExpiredError, InTurn, Later
+from .events import note_call
+
+MAX_BODY_BYTES = 128 << 10
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    414: "URI Too Long",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+}
+UNSUPPORTED = "Unsupported request"
+EXPIRED = "Queued operation expired before execution; no change applied"
+REVOKED = "Unknown or revoked session"
+NO_THREAD = "The host has no thread left for this call; nothing was done. Try again once others have ended."
+# Answered from memory or from one small file: they never wait, so they need no thread.
+QUICK = frozenset({"session_info", "guide_read", "canvas_list", "agent_status", "agent_cards"})
+
+
+class Refused(Exception):
+    """A request that is answered with a status of its own; the text is the answer's error."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A head that is served: whose it is, and how many bytes of body follow."""
+
+    token: str
+    session: Any
+    length: int
+    wants_continue: bool
+
+
+def admit(host: Any, head: http1.RequestHead) -> Admitted:
+    """Check a request's head. Raises Refused."""
+    if "origin" in head or head.method != "POST":
+        raise Refused(403, UNSUPPORTED)
+    if head.path != "/call":
+        raise Refused(404, UNSUPPORTED)
+    try:
+        length = head.length() or 0
+    except http1.BadMessage as bad:
+        raise Refused(bad.status, UNSUPPORTED) from None
+    if "transfer-encoding" in head:
+        raise Refused(400, UNSUPPORTED)
+    if length > MAX_BODY_BYTES:
+        raise Refused(400, "Request too large")
+    token = _token(head)
+    session = host.sessions.find(token)
+    if session is None:
+        raise Refused(401, REVOKED)
+    return Admitted(token, session, length, head.first("expect").lower() == "100-continue")
+
+
+def quick_answer(host: Any, admitted: Admitted, body: bytes) -> bytes | None:
+    """The answer to a request that needs not wait for anything; None for one that may."""
+
+    def work() -> object:
+        request = _request(body)
+        operation = request.get("operation")
+        if not isinstance(operation, str) or operation not in QUICK:
+            raise _Waits
+        mine = host.turns.take(admitted.session.project_id)
+        if mine is None:
+            raise _Waits
+        try:
+            return _noted(host, admitted, request, lambda action: action())
+        finally:
+            host.turns.leave(admitted.session.project_id, mine)
+
+    try:
+        return _answer(host, work)
+    except _Waits:
+        return None
+
+
+def answer(host: Any, admitted: Admitted, body: bytes) -> bytes:
+    """The answer to a request; waits as long as it takes."""
+
+    def in_turn(action: Callable[[], object]) -> object:
+        with host.turns.turn(admitted.session.project_id):
+            if host.sessions.find(admitted.token) is None:
+                raise Refused(401, REVOKED)
+            return action()
+
+    return _answer(host, lambda: _noted(host, admitted, _request(body), in_turn))
+
+
+def refusal(status: int, text: str) -> bytes:
+    """A whole answer that says no."""
+    return _encoded(status, {"ok": False, "error": text})
+
+
+class _Waits(BaseException):
+    """The request may have to wait; nothing was done. No Exception, so that no handler takes it for a fault."""
+
+
+def _answer(host: Any, work: Callable[[], object]) -> bytes:
+    try:
+        return _encoded(200, {"ok": True, "value": work()})
+    except Refused as no:
+        return refusal(no.status, str(no))
+    except (InvalidCall, CtlError) as no:
+        return refusal(400, str(no))
+    except ExpiredError:
+        return refusal(400, EXPIRED)
+    except Exception:  # noqa: BLE001 - one call's fault must not end the host
+        host.log_fault()
+        return refusal(500, "Internal error of the host; its log tells more")
+
+
+def _noted(host: Any, admitted: Admitted, request: dict[str, Any], in_turn: Callable) -> object:
+    """Run a request's operation, and note it in the audit log however it ends."""
+    began_s, value = time.monotonic(), None
+    try:
+        value = _perform(host, admitted.session, request, in_turn)
+        return value
+    finally:
+        note_call(host, admitted.session, request, value, round(1000 * (time.monotonic() - began_s)))
+
+
+def _perform(host: Any, session: Any, request: dict[str, Any], in_turn: Callable) -> object:
+    args = request.get("args")
+    operation = validate(request.get("operation"), args)
+    # A full disk or a directory that is gone is the user's to fix, not a fault of the host.
+    with Explained(f"{operation.name} failed"):
+        value = in_turn(lambda: operations.run(host, session, operation.name, args))
+        # What takes long must not hold up the project's other operations.
+        if isinstance(value, Later):
+            value = value.finish()
+        return in_turn(value.run) if isinstance(value, InTurn) else value
+
+
+def _request(body: bytes) -> dict[str, Any]:
+    try:
+        request = jsontext.loads(body)
+    except ValueError as error:
+        raise Refused(400, f"The request is not JSON: {error}") from None
+    if not isinstance(request, dict):
+        raise Refused(400, "The request is not a JSON object")
+    return request
+
+
+def _token(head: http1.RequestHead) -> str:
+    kind, _, token = head.first("authorization").partition(" ")
+    return token.strip(" ") if kind.lower() == "bearer" else ""
+
+
+def _encoded(status: int, result: dict[str, object]) -> bytes:
+    body = jsontext.encode(jsontext.compact(result))
+    head = (
+        f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body
