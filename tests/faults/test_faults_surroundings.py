@@ -218,7 +218,7 @@ def test_a_server_without_descriptors_gives_a_strangers_to_whoever_waits_and_pau
             patched.setattr(socket.socket, "accept", no_descriptor)
             waiting = connect()
             assert stranger.recv(1) == b""  # it was ended
-            until(lambda: len(asked) > 1)
+            until(lambda: len(asked) > 1, "it did not try again")
             assert asked[1] - asked[0] >= SHORTAGE_PAUSE_S
         assert socket.socket.accept is accept
         waiting.sendall(b"nonsense\n")
@@ -241,7 +241,7 @@ def test_a_call_that_gets_no_thread_is_told_so_and_leaves_no_trace(monkeypatch):
         while client.recv(65536):
             pass
         assert server.drain(0)
-        until(lambda: server.open_connections == 0)
+        until(lambda: server.open_connections == 0, "the connection kept its place")
 
 
 def test_output_is_followed_as_soon_as_a_thread_is_to_be_had(tmp_path, monkeypatch):
