@@ -211,9 +211,9 @@ def test_a_server_without_descriptors_gives_a_strangers_to_whoever_waits_and_pau
         asked.append(time.monotonic())
         raise OSError(errno.EMFILE, "Too many open files")
 
-    with reader_of() as (_server, connect):
+    with reader_of() as (server, connect):
         stranger = connect()
-        stranger.sendall(b"POST ")
+        until(lambda: server.open_connections == 1, "the stranger was not let in")
         with monkeypatch.context() as patched:
             patched.setattr(socket.socket, "accept", no_descriptor)
             waiting = connect()
