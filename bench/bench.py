@@ -39,7 +39,7 @@ KEYS = [
     *(f"{what}/{other}" for what in ("list", "list memory") for other in ("bare", "python", "typescript")),
     *(f"call/{other}" for other in ("direct", "python", "typescript")),
     *(f"{what}/{other}" for what in ("call added", "rate", "call memory") for other in ("python", "typescript")),
-    *("host one", "host eight/one"),
+    *bench_host.KEYS,
     *("run mcp/bare", "run shell/bare", "run end", "flood/small", "stubborn end"),
 ]
 
@@ -111,8 +111,19 @@ FIGURES = (
         ),
     ),
     (
-        "calls of the embedded host, from one client and from eight",
-        lambda f: f"{f.ours('host one')}, {f.ours('host eight/one')}",
+        "`session_info` of the embedded host against a server in Node: one client, eight",
+        lambda f: f"{f.times('host session_info 1/node')}, {f.times('host session_info 8/node')}",
+    ),
+    (
+        "… `canvas_list`",
+        lambda f: f"{f.times('host canvas_list 1/node')}, {f.times('host canvas_list 8/node')}",
+    ),
+    (
+        "… CPU for each call of `session_info`, of `canvas_list`, and memory",
+        lambda f: (
+            f"{f.times('host cpu session_info 8/node')}, {f.times('host cpu canvas_list 8/node')}, "
+            f"{f.times('host memory/node')}"
+        ),
     ),
     ("a codex run through `mcp agent` against the bare CLI", lambda f: f.times("run mcp/bare")),
     ("… through `agent run`", lambda f: f.times("run shell/bare")),
