@@ -46,9 +46,9 @@ class Operation:
 
     `guide` is the topic that teaches it. `read_only`, `destructive`, `idempotent` and
     `open_world` are MCP's hints. `creates_node`: the nodeId of its answer is a new one.
-    `others_only`: refused where nodeId is the caller's own terminal. `order` is one of the
-    three above. `extension`: the app does not know it; it is offered where the running
-    host's session_info names it, and sent nowhere else.
+    `steers`: it types into the terminal nodeId or ends it: refused on the caller's own, and one
+    at a time on each. `order` is one of the three above. `extension`: the app does not know it; it
+    is offered where the running host's session_info names it, and sent nowhere else.
     """
 
     __slots__ = (
@@ -62,8 +62,8 @@ class Operation:
         "name",
         "open_world",
         "order",
-        "others_only",
         "read_only",
+        "steers",
         "title",
     )
 
@@ -79,7 +79,7 @@ class Operation:
         idempotent: bool = False,
         open_world: bool = False,
         creates_node: bool = False,
-        others_only: bool = False,
+        steers: bool = False,
         order: Order = AT_ONCE,
         extension: bool = False,
     ) -> None:
@@ -93,7 +93,7 @@ class Operation:
         self.idempotent = idempotent
         self.open_world = open_world
         self.creates_node = creates_node
-        self.others_only = others_only
+        self.steers = steers
         self.order = order
         self.extension = extension
 
@@ -305,7 +305,7 @@ _ROWS = (
         guide="terminal",
         destructive=True,
         open_world=True,
-        others_only=True,
+        steers=True,
         order=IN_TURN,
     ),
     Operation(
@@ -318,7 +318,7 @@ _ROWS = (
         guide="terminal",
         destructive=True,
         open_world=True,
-        others_only=True,
+        steers=True,
         order=REACHING_IN,
     ),
     Operation(
@@ -329,7 +329,7 @@ _ROWS = (
         guide="terminal",
         destructive=True,
         open_world=True,
-        others_only=True,
+        steers=True,
     ),
     Operation(
         "terminal_external",
@@ -348,7 +348,7 @@ _ROWS = (
         guide="terminal",
         destructive=True,
         open_world=True,
-        others_only=True,
+        steers=True,
         order=IN_TURN,
     ),
     Operation(
@@ -387,6 +387,7 @@ _ROWS = (
         required("text", "string", "The task in full, 1 to 16,000 characters"),
         required("messageId", "string", "Unique id of your choice; reuse it only to repeat exactly this call"),
         guide="agents",
+        steers=True,
         destructive=True,
         open_world=True,
     ),
@@ -440,7 +441,7 @@ _ROWS = (
         guide="terminal",
         destructive=True,
         open_world=True,
-        others_only=True,
+        steers=True,
         order=IN_TURN,
         extension=True,
     ),
@@ -498,7 +499,7 @@ _ROWS = (
         destructive=True,
         idempotent=True,
         open_world=True,
-        others_only=True,
+        steers=True,
         order=REACHING_IN,
         extension=True,
     ),

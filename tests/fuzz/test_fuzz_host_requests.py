@@ -23,7 +23,7 @@ STATUSES = {200, 400, 401, 403, 404, 414, 431, 505}
 TOKEN, PLACE = b"@TOKEN@", b"@LENGTH@"  # in the corpus: the host's token, the length of what follows the head
 # Takes keys and acts on none: what a shell would make of hostile text is not the question here.
 READER = 'import os, tty\ntty.setraw(0)\nos.write(1, b"READY\\r\\n")\nwhile os.read(0, 65536):\n    pass\n'
-MAX_BODY_BYTES = 128 << 10
+MAX_BODY_BYTES = 1 << 20
 MAX_GROWTH_KIB = 64 << 10
 
 
@@ -239,7 +239,7 @@ def test_any_body_is_answered(fuzzed, body):
 
 
 TABLE = OPERATIONS
-# A body holds 128 KiB: long enough for a string that is one character too long.
+# A body holds 1 MiB: long enough for a string that is one character too long.
 STRINGS = [
     "",
     " ",

@@ -10,7 +10,7 @@ MAX_RECEIPTS = 1_000  # far more than a client repeats; a restart of the host fo
 
 
 class Receipts:
-    """Receipts by caller and request id. The project's turn keeps two of one caller apart."""
+    """Receipts by caller and request id. The terminal's turn keeps two of one request apart."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict = OrderedDict()

@@ -1,7 +1,7 @@
 """What a request asks of the host, and the answer: no socket is touched here.
 
 Rules, in this order: a clear head (400, 414, 431, 505), Origin (403), method and path
-(403, 404), size, token (401), JSON, the operation table, the project's turn (at most 15 s),
+(403, 404), size, token (401), JSON, the operation table, its turn (at most 15 s),
 the token once more, the operation. Errors of tools are 400, success is 200; the body is
 always a ToolResult.
 """
@@ -19,10 +19,11 @@ from ...base.errors import CtlError
 from ...base.files import Explained
 from ...operations.schema import InvalidCall, validate
 from .. import operations
-from ..operations.ordering import ExpiredError, InTurn, Later
+from ..operations.ordering import ExpiredError, InTurn, Later, turn_of
 from .events import note_call
 
-MAX_BODY_BYTES = 128 << 10
+# 64,000 characters of any script, each written as two JSON escapes; the app takes 128 KiB.
+MAX_BODY_BYTES = 1 << 20
 REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -39,7 +40,7 @@ UNSUPPORTED = "Unsupported request"
 EXPIRED = "Queued operation expired before execution; no change applied"
 REVOKED = "Unknown or revoked session"
 NO_THREAD = "The host has no thread left for this call; nothing was done. Try again once others have ended."
-# Answered from memory or from one small file: they never wait, so they need no thread.
+# Answered from memory or from one small file: they wait neither for a turn nor otherwise, so they need no thread.
 QUICK = frozenset({"session_info", "guide_read", "canvas_list", "agent_status", "agent_cards"})
 
 
@@ -59,6 +60,7 @@ class Admitted:
     session: Any
     length: int
     wants_continue: bool
+    wants_processing: bool  # to hear once the call only waits
 
 
 def admit(host: Any, head: http1.RequestHead) -> Admitted:
@@ -79,7 +81,14 @@ def admit(host: Any, head: http1.RequestHead) -> Admitted:
     session = host.sessions.find(token)
     if session is None:
         raise Refused(401, REVOKED)
-    return Admitted(token, session, length, head.first("expect").lower() == "100-continue")
+    prefer, processing = http1.PREFERS_PROCESSING
+    return Admitted(
+        token=token,
+        session=session,
+        length=length,
+        wants_continue=head.first("expect").lower() == "100-continue",
+        wants_processing=head.first(prefer).lower() == processing,
+    )
 
 
 def quick_answer(host: Any, admitted: Admitted, body: bytes) -> bytes | None:
@@ -90,13 +99,7 @@ def quick_answer(host: Any, admitted: Admitted, body: bytes) -> bytes | None:
         operation = request.get("operation")
         if not isinstance(operation, str) or operation not in QUICK:
             raise _Waits
-        mine = host.turns.take(admitted.session.project_id)
-        if mine is None:
-            raise _Waits
-        try:
-            return _noted(host, admitted, request, lambda action: action())
-        finally:
-            host.turns.leave(admitted.session.project_id, mine)
+        return _noted(host, admitted, request, lambda _key, action: action(), lambda: None)
 
     try:
         return _answer(host, work)
@@ -104,16 +107,18 @@ def quick_answer(host: Any, admitted: Admitted, body: bytes) -> bytes | None:
         return None
 
 
-def answer(host: Any, admitted: Admitted, body: bytes) -> bytes:
-    """The answer to a request; waits as long as it takes."""
+def answer(host: Any, admitted: Admitted, body: bytes, begun: Callable[[], None]) -> bytes:
+    """The answer to a request; waits as long as it takes. `begun()` is called once that is all that it does."""
 
-    def in_turn(action: Callable[[], object]) -> object:
-        with host.turns.turn(admitted.session.project_id):
+    def in_turn(key: str | None, action: Callable[[], object]) -> object:
+        if key is None:
+            return action()
+        with host.turns.turn(key):
             if host.sessions.find(admitted.token) is None:
                 raise Refused(401, REVOKED)
             return action()
 
-    return _answer(host, lambda: _noted(host, admitted, _request(body), in_turn))
+    return _answer(host, lambda: _noted(host, admitted, _request(body), in_turn, begun))
 
 
 def refusal(status: int, text: str) -> bytes:
@@ -139,26 +144,32 @@ def _answer(host: Any, work: Callable[[], object]) -> bytes:
         return refusal(500, "Internal error of the host; its log tells more")
 
 
-def _noted(host: Any, admitted: Admitted, request: dict[str, Any], in_turn: Callable) -> object:
+def _noted(
+    host: Any, admitted: Admitted, request: dict[str, Any], in_turn: Callable[..., object], begun: Callable[[], None]
+) -> object:
     """Run a request's operation, and note it in the audit log however it ends."""
     began_s, value = time.monotonic(), None
     try:
-        value = _perform(host, admitted.session, request, in_turn)
+        value = _perform(host, admitted.session, request, in_turn, begun)
         return value
     finally:
         note_call(host, admitted.session, request, value, round(1000 * (time.monotonic() - began_s)))
 
 
-def _perform(host: Any, session: Any, request: dict[str, Any], in_turn: Callable) -> object:
-    args = request.get("args")
+def _perform(
+    host: Any, session: Any, request: dict[str, Any], in_turn: Callable[..., object], begun: Callable[[], None]
+) -> object:
+    args: Any = request.get("args")
     operation = validate(request.get("operation"), args)
+    key = turn_of(operation, session.project_id, args)
     # A full disk or a directory that is gone is the user's to fix, not a fault of the host.
     with Explained(f"{operation.name} failed"):
-        value = in_turn(lambda: operations.run(host, session, operation.name, args))
-        # What takes long must not hold up the project's other operations.
+        value = in_turn(key, lambda: operations.run(host, session, operation.name, args))
+        # What takes long must not hold up other operations.
         if isinstance(value, Later):
+            begun()
             value = value.finish()
-        return in_turn(value.run) if isinstance(value, InTurn) else value
+        return in_turn(key, value.run) if isinstance(value, InTurn) else value
 
 
 def _request(body: bytes) -> dict[str, Any]:

@@ -44,6 +44,7 @@ READ_BYTES = 64 << 10
 # No head is longer; a longer start of a request is no head.
 _MAX_HEAD_BYTES = http1.MAX_LINE_BYTES + http1.MAX_FIELDS_BYTES
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_PROCESSING = b"HTTP/1.1 %d Processing\r\n\r\n" % http1.PROCESSING
 
 
 class Connection:
@@ -304,8 +305,13 @@ class Server:
     # The threads of calls
 
     def _work(self, connection: Connection, admitted: calls.Admitted, body: bytes) -> None:
+        def begun() -> None:
+            if admitted.wants_processing:
+                with contextlib.suppress(OSError):  # it may be gone; what was begun is finished all the same
+                    connection.socket.send(_PROCESSING)
+
         try:
-            self._finish(connection, calls.answer(self._host, admitted, body))
+            self._finish(connection, calls.answer(self._host, admitted, body, begun))
         finally:
             with self._lock:
                 self._running -= 1

@@ -1,4 +1,4 @@
-"""One project's operations run one at a time, in the order in which they came."""
+"""Which operations run one at a time, in the order in which they came."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import contextlib
 import threading
 import time
 from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...operations.table import Operation
 
 
 class ExpiredError(Exception):
@@ -23,10 +27,21 @@ class Later:
 
 
 class InTurn:
-    """What is left to do of an operation needs the project's turn again: `run()` returns the value."""
+    """What is left to do of an operation needs its turn again: `run()` returns the value."""
 
     def __init__(self, run) -> None:
         self.run = run
+
+
+def turn_of(operation: Operation, project_id: str, args: dict) -> str | None:
+    """The key of the turn that an operation waits for; None: for none.
+
+    What only looks goes at once. What types into a terminal or ends it waits for that
+    terminal, so that a long start there holds up nobody else; all else for the project.
+    """
+    if operation.read_only:
+        return None
+    return f"{project_id} {args['nodeId']}" if operation.steers else project_id
 
 
 class Turns:
@@ -54,20 +69,9 @@ class Turns:
                 raise ExpiredError
             yield
         finally:
-            self.leave(key, mine)
+            self._leave(key, mine)
 
-    def take(self, key: str) -> threading.Event | None:
-        """The turn where nobody has it or waits for it, to give back with leave(); else None, at once."""
-        mine = threading.Event()
-        mine.set()
-        with self._lock:
-            if key in self._queues:
-                return None
-            self._queues[key] = deque([mine])
-            return mine
-
-    def leave(self, key: str, mine: threading.Event) -> None:
-        """Give the turn back, or wait for it no longer."""
+    def _leave(self, key: str, mine: threading.Event) -> None:
         with self._lock:
             queue = self._queues[key]
             was_first = queue[0] is mine
