@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 
 _MAX_LINKS = 40  # as many as the system itself follows
 _PLANTABLE = (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFSOCK)
+# Linux needs no permission to read it so.
+_ONLY_TO_WORK_IN = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def keep_to_ourselves(path: str, mode: int) -> None:
@@ -97,24 +100,96 @@ def _way(path: str):
         path = os.path.dirname(path)
 
 
-def refuse_planted(path: str) -> None:
-    """Raise OSError where a file to be written is a link, fifo or socket that another user put there.
+def is_planted(status: os.stat_result) -> bool:
+    """Whether it is a link, fifo or socket of another user.
 
     Only root makes devices; a terminal may be another user's, who became this one in it (su).
     """
-    trusted = {os.getuid(), *roots()}
-    for _ in range(_MAX_LINKS):
+    return stat.S_IFMT(status.st_mode) in _PLANTABLE and status.st_uid not in {os.getuid(), *roots()}
+
+
+def real_path(path: str) -> str:
+    """Where a path leads, like os.path.realpath(), for a file that is to be written or changed.
+
+    Raises OSError where that is, or the path leads through, a link that another user may have put
+    there, also where it is another user's fifo or socket. A name of one of our own
+    descriptors (see is_descriptor) stays as it is.
+    """
+    done, links = "/", 0
+    left = os.path.join(os.getcwd(), path).split("/")[::-1]
+    while left:
+        name = left.pop()
+        if name in ("", os.curdir, os.pardir):
+            done = os.path.dirname(done) if name == os.pardir else done
+            continue
+        here = os.path.join(done, name)
+        target = None if is_descriptor(here) else _target(here, path, is_last=not any(left))
+        if target is None:
+            done = here
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        done = "/" if target.startswith("/") else done
+        left += target.split("/")[::-1]
+    return done
+
+
+def is_descriptor(path: str) -> bool:
+    """Whether the path is a process's name for one of its descriptors, such as /dev/stdout leads to on Linux.
+
+    What the system shows as its target may be a pipe, which has no path.
+    """
+    folder, name = os.path.split(path)
+    return folder.startswith("/proc/") and folder.endswith("/fd") and name.isdigit()
+
+
+def open_directory(path: str, *, exact: bool = False) -> int:
+    """A descriptor for work in this directory, whatever takes its place. "" is the current one.
+
+    `exact`: the path is absolute, and no part of it may be a link. Raises OSError.
+    """
+    if not exact:
+        return os.open(path or os.curdir, _ONLY_TO_WORK_IN)
+    descriptor = os.open("/", _ONLY_TO_WORK_IN)
+    for name in filter(None, path.split("/")):
+        above = descriptor
+        try:
+            descriptor = os.open(name, _ONLY_TO_WORK_IN | os.O_NOFOLLOW, dir_fd=above)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from None
+        finally:
+            os.close(above)
+    return descriptor
+
+
+def _target(path: str, whole: str, *, is_last: bool) -> str | None:
+    """What a link says; None where it is none. Raises OSError where it is not to be followed."""
+    if hasattr(os, "O_PATH"):  # so that what is read is what was looked at
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None  # there is none yet, or it will be said when it is written
+        try:
+            status = os.fstat(descriptor)
+            target = os.readlink("", dir_fd=descriptor) if stat.S_ISLNK(status.st_mode) else None
+        finally:
+            os.close(descriptor)
+    else:
         try:
             status = os.lstat(path)
         except OSError:
-            return  # there is none yet
-        if stat.S_IFMT(status.st_mode) not in _PLANTABLE:
-            return
-        if status.st_uid not in trusted:
-            raise OSError(0, "it is a link or no regular file, and another user made it", path)
-        if not stat.S_ISLNK(status.st_mode):
-            return
-        path = os.path.join(os.path.dirname(path), os.readlink(path))
+            return None
+        target = os.readlink(path) if stat.S_ISLNK(status.st_mode) else None
+    if is_planted(status) and (is_last or (target is not None and not _is_of_its_folder(status, path))):
+        raise OSError(0, "it is a link or no regular file, and another user made it", whole)
+    return target
+
+
+def _is_of_its_folder(link: os.stat_result, path: str) -> bool:
+    """Whether a link was made by the owner of the directory that it is in, where nobody else can make one."""
+    folder = os.stat(os.path.dirname(path))
+    return link.st_uid == folder.st_uid and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _owner(path: str) -> int:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
+
+from .files import lock
 
 # A sweep takes the name away between another's mkdir() and its lock: then that one tries again.
 MAX_TRIES = 100
@@ -20,19 +21,15 @@ _RANDOM_BYTES = 6
 TEMPORARY_FILE = re.compile(r"\..+\.[0-9a-f]{16}", re.DOTALL)
 
 
-def hold(descriptor: int, path: str) -> bool:
-    """Lock the open file or directory that was made at `path`.
+def hold(descriptor: int, path: str, folder: int | None = None) -> bool:
+    """Lock the open file or directory that was made at `path`, which starts in the open directory `folder`.
 
-    Returns False where somebody has taken it for a leftover meanwhile: it is gone, or will
-    be at once.
+    Returns False where somebody has removed it meanwhile as one that nobody holds, or will
+    at once.
     """
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # no locks here, so nobody removes it either
-    return _is_at(descriptor, path)
+    locked = lock(descriptor)
+    # Where there are no locks nobody removes it either.
+    return locked is None or (locked and _is_at(descriptor, path, folder))
 
 
 def sweep(folder: str, name: re.Pattern, remove, beginning: str = "") -> None:
@@ -51,18 +48,18 @@ def _remove_dead(path: str, remove) -> None:
     # Not opened for writing, which no directory can be, and never through a link.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        if os.fstat(descriptor).st_uid == os.geteuid():
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(descriptor, path):  # else it was moved into its place while we opened it
-                remove(path)
+        is_ours = os.fstat(descriptor).st_uid == os.geteuid()
+        # Else it is in use, or was moved into its place while we opened it.
+        if is_ours and lock(descriptor) and _is_at(descriptor, path):
+            remove(path)
     finally:
         os.close(descriptor)
 
 
-def _is_at(descriptor: int, path: str) -> bool:
+def _is_at(descriptor: int, path: str, folder: int | None = None) -> bool:
     ours = os.fstat(descriptor)
     try:
-        there = os.lstat(path)
+        there = os.stat(path, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

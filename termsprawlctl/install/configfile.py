@@ -7,19 +7,17 @@ replaced. Mode and owner stay, too.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import time
 
 from ..base.errors import CtlError
-from ..base.files import FILE_MODE, read_small, remove_quietly, usual_mode, write_atomically
+from ..base.files import FILE_MODE, lock, read_small, remove_quietly, usual_mode, write_atomically
+from ..base.ownership import real_path
 
 # Claude Code keeps its history in the same file as its servers: megabytes are usual.
 MAX_BYTES = 64 << 20
 BACKUP_SUFFIX = ".termsprawlctl-backup"
 # A change takes milliseconds; one that stands still does not keep everybody else out.
 TURN_WAIT_S = 3.0
-TURN_RETRY_S = 0.01
 
 
 class ConfigFile:
@@ -31,7 +29,10 @@ class ConfigFile:
     def __init__(self, path: str, *, private: bool) -> None:
         self.path = path
         self._private = private  # whether a new file is for its user only
-        self._real = os.path.realpath(path)
+        try:
+            self._real = real_path(path)
+        except OSError as error:
+            raise CtlError(f"cannot use {path}: {error.strerror}.", "It was left as it is.") from None
         self.backup = self._real + BACKUP_SUFFIX
         self._data = self._read(self._real)
         self.exists = self._data is not None
@@ -56,7 +57,7 @@ class ConfigFile:
 
         def change() -> None:
             if self._data is not None and backed_up:
-                write_atomically(self.backup, self._data)
+                write_atomically(self.backup, self._data, exact=True)
             self._replace(text.encode("utf-8"))
 
         self._changing(change)
@@ -79,13 +80,13 @@ class ConfigFile:
     def _replace(self, data: bytes) -> None:
         if self._data is None:
             mode = FILE_MODE if self._private else usual_mode()
-            write_atomically(self._real, data, mode, self._check_unchanged)
+            write_atomically(self._real, data, mode, self._check_unchanged, exact=True)
             return
-        status = os.stat(self._real)
+        status = os.lstat(self._real)
         if status.st_uid != os.geteuid():
             # The replacement would be ours, and its owner's program might not read it.
             raise OSError(0, "it belongs to another user", self._real)
-        write_atomically(self._real, data, status.st_mode & 0o7777, self._check_unchanged)
+        write_atomically(self._real, data, status.st_mode & 0o7777, self._check_unchanged, exact=True)
 
     def _check_unchanged(self) -> None:
         if self._read(self._real) != self._data:
@@ -93,7 +94,7 @@ class ConfigFile:
 
     def _read(self, path: str) -> bytes | None:
         try:
-            return read_small(path, MAX_BYTES)
+            return read_small(path, MAX_BYTES, exact=True)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -114,20 +115,7 @@ def _turn(directory: str):
         yield
         return
     try:
-        _wait_for(descriptor)
+        lock(descriptor, TURN_WAIT_S)
         yield
     finally:
         os.close(descriptor)
-
-
-def _wait_for(descriptor: int) -> None:
-    end_s = time.monotonic() + TURN_WAIT_S
-    while time.monotonic() < end_s:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(TURN_RETRY_S)
-        except OSError:
-            return  # the file system knows no locks
-        else:
-            return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
@@ -11,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.base import tempfiles
 from termsprawlctl.base.tempfiles import HeldDirectory, sweep, temporary_root
 
 PREFIX = "kind-"
@@ -94,7 +94,7 @@ def test_without_locks_nothing_is_taken_for_a_leftover(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(tempfiles.fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     first, second = make(tmp_path), make(tmp_path)
     first.release()
     second.release()

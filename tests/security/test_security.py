@@ -25,7 +25,7 @@ ALLOWED = {
         "agents/runs/child.py subprocess.Popen": "the supervisor of an agent, this same program",
         "agents/runs/supervise.py os.fork": "starts the agent's CLI, whose end it has to see",
         "agents/runs/supervise.py os.execv": "the same",
-        "agents/runs/repository.py subprocess.Popen": "git, with a cap on what it says",
+        "agents/runs/snapshot.py subprocess.Popen": "git, with a cap on what it says",
         "base/processtable.py subprocess.run": "/bin/ps, for a supervisor that imports nothing else",
         "host/terminals/shells/patterns.py subprocess.Popen": "a matcher that can be killed, this same Python",
         "windows/node_terminal.py os.execve": "attach becomes tmux",
