@@ -101,7 +101,7 @@ def test_killed_at_whichever_step_the_file_is_whole_and_the_next_command_clears_
 
 @pytest.mark.parametrize("number", POLITE)
 def test_a_signal_in_the_middle_of_a_write_leaves_nothing_beside_the_file(client, number):
-    middle = [step for step in client.steps("install") if step.call in ("fsync", "rename")]
+    middle = [step for step in client.steps("install") if step.call in ("fsync", *faults.RENAMES)]
     assert len(middle) == 4, "those of the backup and of the file"
     for step in middle[1:3]:
         client.prepare("install")

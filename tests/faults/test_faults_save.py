@@ -58,7 +58,7 @@ def test_whichever_step_fails_the_picture_is_whole_and_the_result_still_has_it(c
 
 def test_ended_at_whichever_step_the_picture_is_whole_and_the_next_one_clears_up(camera, tmp_path):
     for step in camera.steps(tmp_path / "trace"):
-        if step.call in ("fsync", "write", "rename"):
+        if step.call in ("fsync", "write", *faults.RENAMES):
             for number in (signal.SIGKILL, signal.SIGTERM):
                 camera.reset()
                 done = camera.run(faults.dying(step, number))

@@ -533,7 +533,7 @@ def test_of_two_changes_at_the_same_moment_none_takes_out_the_other(tmp_path, mo
             assert stands.wait(20)
 
     pause = time.sleep
-    monkeypatch.setattr(configfile.time, "sleep", lambda duration_s: (stands.set(), pause(duration_s)))
+    monkeypatch.setattr(time, "sleep", lambda duration_s: (stands.set(), pause(duration_s)))
     monkeypatch.setattr(first, "_check_unchanged", last_look)
     thread = threading.Thread(target=other)
     first.write("first", backed_up=True)

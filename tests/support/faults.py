@@ -28,6 +28,7 @@ NOBODY = 65534
 CALLS = (
     "open,openat,mkdir,mkdirat,write,pwrite64,fsync,fdatasync,fchmod,chmod,rename,renameat,renameat2,unlink,unlinkat"
 )
+RENAMES = ("rename", "renameat", "renameat2")
 # Only the calls that count stop a process; this needs its children followed, too.
 _QUICKLY = ("-f", "--seccomp-bpf")
 _LINE = re.compile(r"^(?P<pid>\d+)\s+(?P<call>\w+)\((?P<rest>.*)$")

@@ -37,12 +37,12 @@ _state = threading.local()
 _all = itertools.count(1)
 _plan_path = ""
 
-# Audit event: (kind, which arguments are paths).
+# Audit event: (kind, which arguments are paths). A path may start in an open directory, which is then another one.
 _AUDITED = {
-    "os.rename": ("rename", (0, 1)),
-    "os.mkdir": ("mkdir", (0,)),
-    "os.remove": ("remove", (0,)),
-    "os.rmdir": ("rmdir", (0,)),
+    "os.rename": ("rename", (0, 1), (2, 3)),
+    "os.mkdir": ("mkdir", (0,), (2,)),
+    "os.remove": ("remove", (0,), (1,)),
+    "os.rmdir": ("rmdir", (0,), (1,)),
     "os.chmod": ("chmod", (0,)),
     "os.listdir": ("list", (0,)),
     "os.scandir": ("list", (0,)),
@@ -131,10 +131,31 @@ def _hook(event, arguments):
         path, _, flags = arguments
         if not isinstance(path, int):
             writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-            _step("open-write" if writes else "open-read", (path,))
+            _step("open-write" if writes else "open-read", (_whole(path, getattr(_state, "folder", None)),))
     elif event in _AUDITED:
-        kind, places = _AUDITED[event]
-        _step(kind, [arguments[place] for place in places])
+        kind, places, *folders = _AUDITED[event]
+        paths = [arguments[place] for place in places]
+        if folders:
+            paths = [_whole(path, arguments[folder]) for path, folder in zip(paths, folders[0])]
+        _step(kind, paths)
+
+
+def _whole(path, folder):
+    """A path that starts in an open directory, as one from the root."""
+    if folder is None or folder < 0 or not isinstance(path, str):
+        return path
+    return os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
+
+
+def _wrap_open():
+    def opened(path, flags, mode=0o777, *, dir_fd=None):
+        _state.folder = dir_fd  # the audit hook is not told
+        try:
+            return _open(path, flags, mode, dir_fd=dir_fd)
+        finally:
+            _state.folder = None
+
+    os.open = opened
 
 
 def _wrap(name, kind):
@@ -188,6 +209,7 @@ def main():
     for name, kind in _UNAUDITED.items():
         _wrap(name, kind)
     _wrap_threads()
+    _wrap_open()
     plan = _read_plan()
     if plan.get("clock"):
         _wrap_clock(plan["clock"])
