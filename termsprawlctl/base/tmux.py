@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 
 from .errors import CtlError
 from .processes import environment_without, find_program, run
@@ -91,6 +92,8 @@ class Tmux:
     def _run(self, words: list[str], stdin: bytes, timeout_s: float) -> str:
         # -u: without it the output to a client without a UTF-8 locale is mangled.
         argv = [self.base[0], "-u", *self.base[1:], *words]
+        if "-S" in self.base:
+            refuse_foreign_socket(self.base[self.base.index("-S") + 1])
         environment = server_environment()
         done = run(
             argv,
@@ -119,6 +122,19 @@ def exact_pane(session: str) -> str:
 def literal(argument: str) -> str:
     """An argument that tmux reads as the given text, also with a `;` at its end."""
     return argument[:-1] + "\\;" if argument.endswith(";") else argument
+
+
+def for_format(text: str) -> str:
+    """The text for an argument that tmux expands as a format: `#(...)` in it would even run commands.
+
+    Two `#` become one, but not before a `[`, where tmux leaves a style, and all `#` of it, as it is.
+    """
+    return re.sub(r"#+(?!\[|#)", lambda match: match[0] * 2, text)
+
+
+def for_timed_format(text: str) -> str:
+    """The same for an argument in which tmux expands a time, too, as pipe-pane does."""
+    return for_format(text.replace("%", "%%"))
 
 
 def server_environment(base=None) -> dict[str, str]:
@@ -158,24 +174,28 @@ def version(answer: str) -> tuple[int, int]:
 def refuse_foreign_socket(path: str) -> None:
     """Raise CtlError where another user's server listens there, or another user could put theirs there.
 
-    Whoever owns a server decides what a client of it shows and runs.
+    Whoever owns a server decides what a client of it shows and runs. Directories for temporary
+    files are cleared now and then, and anybody may make a new one of the old name there: so
+    this is asked before each use, not once.
     """
     from .ownership import roots
 
     ours = os.getuid()
-    try:
-        for place, what, owners in (
-            (path, "socket", {ours}),
-            (os.path.dirname(path) or ".", "socket's directory", {ours, *roots()}),
-        ):
-            owner = os.stat(place).st_uid
-            if owner not in owners:
-                raise CtlError(
-                    f"the tmux {what} {place} belongs to another user (uid {owner}, this is uid {ours}).",
-                    "Run this as that user.",
-                )
-    except OSError:
-        return  # there is none, or none that can be reached: tmux will say so
+    for place, what, owners in (
+        (os.path.dirname(path) or ".", "socket's directory", {ours, *roots()}),
+        (path, "socket", {ours}),
+    ):
+        try:
+            status = os.stat(place)
+        except OSError:
+            return  # there is none, or none that can be reached: tmux will say so
+        if status.st_uid not in owners:
+            raise CtlError(
+                f"the tmux {what} {place} belongs to another user (uid {status.st_uid}, this is uid {ours}).",
+                "Run this as that user.",
+            )
+        if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+            raise CtlError(f"other users may write to {place}, where the tmux socket is.", "Try: chmod go-w there.")
 
 
 def check_socket_path(path: str) -> None:
