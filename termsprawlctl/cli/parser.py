@@ -17,7 +17,7 @@ from ..base.errors import FAILED, INTERRUPTED, OK, CommandLineError, CtlError, w
 
 # argparse's own words, as English as ours: looking for translations imports locale, and
 # would find them for some sentences only.
-argparse._ = str
+setattr(argparse, "_", str)  # noqa: B010 - no attribute that mypy knows
 PROGRAM = "termsprawlctl"
 MAX_HELP_COLUMNS = 98  # longer lines are hard to read
 
@@ -261,7 +261,7 @@ def _without_command(words: list[str]) -> int:
 
 
 def _suggestion(word: str, known) -> str:
-    from .suggest import suggestion
+    from .hints import suggestion
 
     return suggestion(word, known)
 

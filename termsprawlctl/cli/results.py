@@ -102,6 +102,6 @@ def _save_image(result: dict, path: str) -> tuple[dict, int]:
     except OSError as error:
         console.err(f"termsprawlctl: cannot write {path}: {error.strerror}. The result below still holds the picture.")
         return result, FAILED
-    rest = {name: item for name, item in value.items() if name != "image"}
+    rest = {name: item for name, item in result["value"].items() if name != "image"}
     saved = {"saved": os.path.abspath(path), "bytes": len(data)}
     return {**result, "value": {**rest, **saved}}, OK

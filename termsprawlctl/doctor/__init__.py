@@ -1,1 +1,1 @@
-"""`doctor --explain`: what is looked at, what was found, and what to do about it."""
+"""What `doctor --explain` looks at: each check with its evidence, its cause and its fix."""

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from dataclasses import asdict, dataclass
 
 from ..base.text import harmless
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
 _COLOURS = {OK: "32", WARNING: "33", FAILED: "31"}  # green, yellow, red
 
-# name: a few words, the same in every run; status: one of the three above; evidence: what was
-# found; cause: why that is, fix: the command or step that mends it, both "" for ok.
-Check = namedtuple("Check", "name status evidence cause fix", defaults=("", ""))
+
+@dataclass(frozen=True)
+class Check:
+    """name: a few words, the same in every run; status: OK, WARNING or FAILED; evidence: what was found.
+
+    cause says why it is so, fix the command or step to take; both are "" for OK.
+    """
+
+    name: str
+    status: str
+    evidence: str
+    cause: str = ""
+    fix: str = ""
 
 
 def ok(name: str, evidence: str) -> Check:
@@ -31,7 +41,7 @@ def failed(name: str, evidence: str, cause: str, fix: str) -> Check:
 
 def as_json(checks: list[Check]) -> list[dict]:
     """The checks as JSON objects, all keys always there."""
-    return [check._asdict() for check in checks]
+    return [asdict(check) for check in checks]
 
 
 def as_text(checks: list[Check], *, colour: bool) -> str:

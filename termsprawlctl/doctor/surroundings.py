@@ -8,6 +8,7 @@ import sys
 from .. import __version__
 from ..base import tmux
 from ..base.errors import CtlError
+from ..base.processes import run
 from ..windows import displays, emulators, external
 from .checks import Check, ok, warning
 
@@ -61,7 +62,7 @@ def check_tmux() -> Check:
     """Only the embedded host, attach, external and tui need it."""
     try:
         binary = tmux.find()
-        version = tmux.run([binary, "-V"], timeout_s=tmux.COMMAND_TIMEOUT_S).stdout.decode("utf-8", "replace").strip()
+        version = run([binary, "-V"], timeout_s=tmux.COMMAND_TIMEOUT_S).stdout.decode("utf-8", "replace").strip()
     except CtlError as error:
         cause = "host, attach, external and tui need it; call, doctor and mcp do not"
         return warning("tmux", error.message, cause, error.remedy or "install tmux 3.2 or newer")

@@ -7,7 +7,9 @@ Gemini CLI, OpenCode), else against their documentation.
 from __future__ import annotations
 
 import os
-from collections import namedtuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Callable
 
 from ..base.errors import UsageError
 from . import dialects, jsonc
@@ -16,20 +18,14 @@ from .dialects import Dialect, JsonText, Server, TomlText
 USER, PROJECT = "user", "project"
 SCOPES = (USER, PROJECT)
 
-# title: as its makers write it; dialect: a Dialect; user, project: functions from a Place to
-# candidate paths, the preferred one first (project: None where the client has no such file);
-# adds: a function (name, Server, scope) -> argv of its own command that does the same, or
-# None; lists: argv of its own list of servers, or None; note: what else the user has to do.
-Client = namedtuple("Client", "title dialect user project adds lists note", defaults=(None, None, None, ""))
 
-
+@dataclass(frozen=True)
 class Place:
     """Where to look: the environment, the system by its `uname` name, the project's folder."""
 
-    def __init__(self, environment, system: str, folder: str) -> None:
-        self.environment = environment
-        self.system = system
-        self.folder = folder
+    environment: Mapping[str, str]
+    system: str
+    folder: str
 
     @property
     def home(self) -> str:
@@ -55,19 +51,40 @@ class Place:
         return os.path.join(base, *names)
 
 
-def _entries(container: str, make, syntax=jsonc.STRICT) -> Dialect:
+Paths = Callable[[Place], "list[str]"]
+
+
+@dataclass(frozen=True)
+class Client:
+    """One row of the table.
+
+    title: as its makers write it; user, project: the candidate paths, the preferred one first
+    (project: None where the client has no such file); adds: argv of the client's own command
+    that does the same; lists: argv of its own list of servers; note: what else the user has to do.
+    """
+
+    title: str
+    dialect: Dialect
+    user: Paths
+    project: Paths | None = None
+    adds: Callable[[str, Server, str], list[str]] | None = None
+    lists: list[str] | None = None
+    note: str = ""
+
+
+def _entries(container: str, make: Callable[[Server], dict], syntax: jsonc.Syntax = jsonc.STRICT) -> Dialect:
     return Dialect((container,), make, dialects.read_split, JsonText(syntax))
 
 
-def _in_home(*names: str):
+def _in_home(*names: str) -> Paths:
     return lambda place: [os.path.join(place.home, *names)]
 
 
-def _in_project(*names: str):
+def _in_project(*names: str) -> Paths:
     return lambda place: [os.path.join(place.folder, *names)]
 
 
-def _opencode(*folders) -> object:
+def _opencode(*folders: Callable[[Place], str]) -> Paths:
     return lambda place: [
         os.path.join(folder(place), name) for folder in folders for name in ("opencode.json", "opencode.jsonc")
     ]

@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import namedtuple
+from dataclasses import dataclass
+from typing import Callable
 
 from . import jsonedit, tomledit
 from .jsonc import Syntax
 
-# argv: list of strings; environment: names to strings, often none.
-Server = namedtuple("Server", "argv environment")
-# container: the keys above the servers' names; make(Server) -> entry; read(entry) -> Server,
-# or None where it starts no program; text: JsonText or TomlText.
-Dialect = namedtuple("Dialect", "container make read text")
+
+@dataclass(frozen=True)
+class Server:
+    """What a client starts: its argv, and variables that it sets, often none."""
+
+    argv: list[str]
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """container: the keys above the servers' names; read gives None for an entry that starts no program."""
+
+    container: tuple[str, ...]
+    make: Callable[[Server], dict]
+    read: Callable[[object], Server | None]
+    text: JsonText | TomlText
 
 
 class JsonText:

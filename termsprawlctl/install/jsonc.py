@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections import namedtuple
+from dataclasses import dataclass
 
 from ..base.jsontext import MAX_DIGITS
 
-# Which liberties a client's own parser takes.
-Syntax = namedtuple("Syntax", "comments trailing_commas")
+
+@dataclass(frozen=True)
+class Syntax:
+    """Which liberties a client's own parser takes."""
+
+    comments: bool
+    trailing_commas: bool
+
+
 STRICT = Syntax(comments=False, trailing_commas=False)
 WITH_COMMENTS = Syntax(comments=True, trailing_commas=False)
 JSONC = Syntax(comments=True, trailing_commas=True)
@@ -65,8 +72,14 @@ class Node:
         return found[0] if found else None
 
 
-# start: where the key begins; comma: the place of the comma after the value, or None
-Member = namedtuple("Member", "key start node comma")
+@dataclass(frozen=True)
+class Member:
+    """start: where the key begins; comma: the place of the comma after the value, or None."""
+
+    key: str
+    start: int
+    node: Node
+    comma: int | None
 
 
 def parse(text: str, syntax: Syntax) -> Node:
@@ -83,10 +96,15 @@ def ends_with_line_comment(text: str, position: int) -> bool:
     """Whether the last of the comments that stand at a position, before anything else, is a //."""
     last = ""
     while True:
-        comment = _COMMENT.match(text, _BLANK.match(text, position).end())
+        comment = _COMMENT.match(text, _behind_blanks(text, position))
         if comment is None:
             return last.startswith("//")
         last, position = comment.group(), comment.end()
+
+
+def _behind_blanks(text: str, position: int) -> int:
+    blanks = _BLANK.match(text, position)
+    return blanks.end() if blanks else position
 
 
 class _Scanner:
@@ -102,7 +120,7 @@ class _Scanner:
     def skip(self, position: int) -> int:
         """The next place that is neither blank nor in a comment."""
         while True:
-            position = _BLANK.match(self._text, position).end()
+            position = _behind_blanks(self._text, position)
             comment = _COMMENT.match(self._text, position)
             if comment is None:
                 return position

@@ -116,8 +116,8 @@ def _cut(text: str, holder: Node, member: Member) -> str:
     blanks_end = end + len(text[end:]) - len(text[end:].lstrip(_BLANKS))
     ends_line = text[blanks_end : blanks_end + 1] in ("", "\n", "\r")
     # Where the brackets close on its line they go up a line, unless a // there would swallow them.
-    is_last = previous is not None and member is members[-1]
-    may_join = is_last and not ends_with_line_comment(text, (previous.comma or 0) + 1)
+    before = previous.comma or 0 if previous is not None and member is members[-1] else None
+    may_join = before is not None and not ends_with_line_comment(text, before + 1)
     if _starts_line(text, start) and (ends_line or may_join):
         start = len(text[:start].rstrip(_BLANKS)) - 1  # the line's end before it goes, too
         start -= text[start - 1 : start] == "\r"
@@ -129,7 +129,7 @@ def _cut(text: str, holder: Node, member: Member) -> str:
     shorter = text[:start] + text[end:]
     if len(members) == 1 and not shorter[holder.start + 1 : holder.end - 1 - (end - start)].strip():
         return shorter[: holder.start + 1] + shorter[holder.end - 1 - (end - start) :]
-    if previous is not None and member.comma is None:
+    if previous is not None and previous.comma is not None and member.comma is None:
         shorter = shorter[: previous.comma] + shorter[previous.comma + 1 :]
     return shorter
 

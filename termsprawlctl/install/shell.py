@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 
@@ -9,12 +10,12 @@ from ..base import console, jsontext
 from ..base.console import Notice
 from ..base.errors import FAILED, OK, CtlError
 from ..base.processes import Interruptible
-from . import verify, work
+from . import verify
 from .clients import PROJECT
 from .dialects import Server
-from .work import Plan
+from .plan import ABSENT, ADD, KEEP, REMOVE, UPDATE, Plan
 
-_DONE = {work.ADD: "added", work.UPDATE: "updated", work.REMOVE: "removed"}
+_DONE = {ADD: "added", UPDATE: "updated", REMOVE: "removed"}
 
 
 class Output:
@@ -67,7 +68,7 @@ def uninstall(plan: Plan, *, write: bool, output: Output) -> int:
     facts = _facts(plan, written=write and plan.changes)
     if write:
         plan.carry_out()
-    if plan.action == work.ABSENT:
+    if plan.action == ABSENT:
         output.say(f"{plan.file.path} has no server {plan.name}; nothing to take out.")
     elif write:
         output.say(_done(plan))
@@ -90,7 +91,7 @@ def _facts(plan: Plan, *, written: bool) -> dict:
 
 
 def _tell_plan(plan: Plan, own: list[str] | None, output: Output) -> None:
-    if plan.action == work.KEEP:
+    if plan.action == KEEP:
         output.say(f"{plan.file.path} has it already.")
         return
     output.say(f"nothing was written. --write puts this into {plan.file.path}, and checks it.")
@@ -100,9 +101,9 @@ def _tell_plan(plan: Plan, own: list[str] | None, output: Output) -> None:
 
 def _done(plan: Plan) -> str:
     path = plan.file.path
-    if plan.action == work.KEEP:
+    if plan.action == KEEP:
         return f"{path} has {plan.name} already; nothing was changed."
-    where = f"from {path}" if plan.action == work.REMOVE else f"in {path}"
+    where = f"from {path}" if plan.action == REMOVE else f"in {path}"
     kept = f" Before: {plan.file.backup}" if os.path.exists(plan.file.backup) else ""
     return f"{_DONE[plan.action]} {plan.name} {where}.{kept}"
 
@@ -114,7 +115,7 @@ def _verify(plan: Plan, facts: dict, output: Output, asked: Server, folder: str)
     others = sorted(set(server.environment) - set(asked.environment))
     if others:
         # Who wrote the file before us, perhaps with the project, must not decide how our program runs.
-        server = server._replace(environment=asked.environment)
+        server = dataclasses.replace(server, environment=asked.environment)
         output.complain(f"the entry also sets {', '.join(others)}, as it did before; take out what is not yours.")
     try:
         with Notice("asking the server for its tools", quiet=output.quiet):

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from .toml import Other, Statement, parse
-from .tomltree import NotToml, tree_of
+from .toml import NotToml, Other, Statement, parse, tree_of
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 # What a basic string cannot hold as it is.

@@ -8,7 +8,7 @@ import re
 import subprocess
 import tempfile
 import threading
-from collections import namedtuple
+from dataclasses import dataclass
 
 from ..base import jsontext
 from ..base.errors import CtlError
@@ -24,8 +24,13 @@ REVISION = "2025-06-18"  # of the protocol; one that every client here speaks
 HANDED_ON = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
-# server: its name and version as it gives them; tools: how many it lists
-Answer = namedtuple("Answer", "server tools")
+
+@dataclass(frozen=True)
+class Answer:
+    """server: its name and version as it gives them; tools: how many it lists."""
+
+    server: str
+    tools: int
 
 
 def handshake(server: Server, environment) -> Answer:
@@ -94,19 +99,22 @@ def _converse(server: Server, environment, messages: list[dict]) -> tuple[dict, 
         except OSError as error:
             raise CtlError(f"cannot run {server.argv[0]}: {error.strerror}.") from None
         with process:
+            given, answered = process.stdin, process.stdout
+            if given is None or answered is None:
+                raise AssertionError("both are pipes")
             limit = threading.Timer(HANDSHAKE_S, kill_group, [process.pid])
             limit.start()
             try:
                 raise_if_told_to_end()
                 with contextlib.suppress(BrokenPipeError):
-                    process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
-                    process.stdin.flush()
-                while wanted - set(answers) and (line := process.stdout.readline()):
+                    given.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+                    given.flush()
+                while wanted - set(answers) and (line := answered.readline()):
                     answers.update(_answer(line))
                 # Its input ends only now: a server takes that for the end of all interest.
                 with contextlib.suppress(BrokenPipeError):
-                    process.stdin.close()
-                process.stdout.read()
+                    given.close()
+                answered.read()
             finally:
                 limit.cancel()
                 kill_group(process.pid)

@@ -1,1 +1,1 @@
-"""A project's canvas as a picture: in the terminal, or as SVG."""
+"""A canvas as people see it: in a terminal, or as a picture."""

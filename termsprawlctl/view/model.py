@@ -6,17 +6,49 @@ can be, and nothing in a text can reach the terminal as more than text.
 
 from __future__ import annotations
 
-from collections import namedtuple
+from dataclasses import asdict, dataclass
 
 from ..base.text import visible
 
-# x, y, width, height: pixels from the canvas's origin; text: a note's words, or a file's path;
-# color: a note's, by the canvas's own name; runs: the program in a terminal, "" for unknown;
-# ended: whether a terminal's session is gone; depth: 0 at the top level, 1 inside a group.
-Box = namedtuple("Box", "id kind title text color runs ended x y width height depth")
-# sender and recipient: ids of boxes
-Link = namedtuple("Link", "sender recipient")
-Picture = namedtuple("Picture", "boxes links")
+
+@dataclass(frozen=True)
+class Box:
+    """A node to draw.
+
+    x, y, width, height: pixels from the canvas's origin; text: a note's words, or a file's
+    path; color: a note's, by the canvas's own name; runs: the program in a terminal, "" for
+    unknown; ended: whether a terminal's session is gone; depth: 0 at the top level, 1 in a group.
+    """
+
+    id: str
+    kind: str
+    title: str
+    text: str
+    color: str
+    runs: str
+    ended: bool
+    x: float
+    y: float
+    width: float
+    height: float
+    depth: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """From one box to another, by their ids."""
+
+    sender: str
+    recipient: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """All there is to draw."""
+
+    boxes: list[Box]
+    links: list[Link]
+
 
 DEFAULT_SIZE = (240.0, 120.0)  # the canvas's own smallest, where a node names none
 MAX_COORDINATE = 1_000_000.0  # the operations take no larger ones
@@ -29,7 +61,7 @@ def picture(nodes: object, runs: dict[str, str], links: list[tuple[str, str]], *
     `runs` maps ids of terminals that are alive to what runs there, and holds them all if
     `known`. Links to what is not there are left out.
     """
-    by_id = {}
+    by_id: dict[str, dict] = {}
     for node in nodes if isinstance(nodes, list) else []:
         if isinstance(node, dict) and isinstance(node.get("id"), str):
             by_id[node["id"]] = node
@@ -38,7 +70,8 @@ def picture(nodes: object, runs: dict[str, str], links: list[tuple[str, str]], *
         x, y, depth = _place(node, by_id)
         width, height = _size(node)
         kind = clean(node.get("type")) or "unknown"
-        data = node.get("data") if isinstance(node.get("data"), dict) else {}
+        data = node.get("data")
+        data = data if isinstance(data, dict) else {}
         ended = known and kind == "terminal" and node["id"] not in runs
         title = clean(data.get("title"))
         text = clean(data.get("text") or data.get("path") or data.get("url"))
@@ -76,7 +109,7 @@ def state(box: Box) -> str:
 
 def as_json(drawn: Picture) -> dict:
     """The picture as a JSON value."""
-    boxes = [{**box._asdict(), "label": label(box)} for box in drawn.boxes]
+    boxes = [{**asdict(box), "label": label(box)} for box in drawn.boxes]
     return {"boxes": boxes, "links": [{"from": link.sender, "to": link.recipient} for link in drawn.links]}
 
 

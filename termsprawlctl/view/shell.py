@@ -34,7 +34,7 @@ class View:
         """Show the canvas as it is now. Raises CtlError."""
         drawn = self._read()
         if self._svg_file is not None:
-            self._write_svg(drawn)
+            self._write_svg(drawn, self._svg_file)
             return OK
         if self._as_json:
             console.out(jsontext.pretty(model.as_json(drawn)) + "\n")
@@ -62,11 +62,11 @@ class View:
         return OK
 
     def _follow(self, *, screen: bool) -> None:
-        shown: object = None
+        shown: tuple | None = None
         while not _reader_is_gone():
             size = shutil.get_terminal_size() if screen else None
             try:
-                now: object = (self._read(), size)
+                now: tuple = (self._read(), size)
             except CtlError as error:
                 now = (str(error), size)
             if now != shown:
@@ -79,7 +79,7 @@ class View:
             console.paint(_REDRAW if size else "", console.STDERR)
             console.err(f"termsprawlctl: {drawn}")
         elif self._svg_file is not None:
-            self._write_svg(drawn)
+            self._write_svg(drawn, self._svg_file)
         elif self._as_json:
             console.out(jsontext.compact(model.as_json(drawn)) + "\n")
         elif size is None:
@@ -92,15 +92,15 @@ class View:
     def _read(self) -> model.Picture:
         return source.read(self._session, self._data, os.getcwd())
 
-    def _write_svg(self, drawn: model.Picture) -> None:
+    def _write_svg(self, drawn: model.Picture, path: str) -> None:
         document = svg.draw(drawn)
-        if self._svg_file == "-":
+        if path == "-":
             console.out(document)
             return
         try:
-            write_output(self._svg_file, document.encode("utf-8"))
+            write_output(path, document.encode("utf-8"))
         except OSError as error:
-            raise CtlError(f"cannot write {self._svg_file}: {error.strerror}.") from None
+            raise CtlError(f"cannot write {path}: {error.strerror}.") from None
 
 
 def _reader_is_gone() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from dataclasses import dataclass
 
 from .grid import Grid, clipped, width
 from .model import Box, Picture, bounds, label, state
@@ -21,8 +21,15 @@ _ENDED, _RUNNING, _NOTE, _GROUP, _LINK = "31", "32", "33", "2", "36"
 _ARROWS = {(1, 0): "▶", (-1, 0): "◀", (0, 1): "▼", (0, -1): "▲"}
 _CORNERS = {((1, 0), (0, 1)): "╮", ((1, 0), (0, -1)): "╯", ((-1, 0), (0, 1)): "╭", ((-1, 0), (0, -1)): "╰"}
 
-# Where a box lies in the grid; right and bottom are its last cells.
-_Place = namedtuple("_Place", "left top right bottom")
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a box lies in the grid; right and bottom are its last cells."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
 
 
 def draw(drawn: Picture, columns: int, rows: int | None = None, *, colour: bool = False) -> list[str]:
@@ -76,7 +83,7 @@ def _place(box: Box, left: float, top: float, scale: float, columns: int) -> _Pl
 
 def _draw_box(grid: Grid, box: Box, place: _Place) -> None:
     style = _style(box)
-    upper_left, flat, upper_right, upright, lower_left, lower_right = _EDGES.get(box.kind, _PLAIN_EDGES)
+    upper_left, flat, upper_right, upright, lower_left, lower_right = list(_EDGES.get(box.kind, _PLAIN_EDGES))
     inner = place.right - place.left - 1
     grid.put(place.left, place.top, upper_left + flat * inner + upper_right, style)
     for row in range(place.top + 1, place.bottom):

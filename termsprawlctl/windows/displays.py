@@ -10,7 +10,7 @@ import os
 import re
 import socket
 import sys
-from collections import namedtuple
+from dataclasses import dataclass
 
 from ..app.peer import owner_of_listener
 from ..base.ownership import roots
@@ -22,9 +22,18 @@ _X11_SOCKETS = "/tmp/.X11-unix/X"  # noqa: S108 - the fixed place of X11's socke
 _DISPLAY = re.compile(r"(?P<host>.*):(?P<number>[0-9]{1,5})(?:\.[0-9]+)?", re.DOTALL)
 _VARIABLES = {X11: "DISPLAY", WAYLAND: "WAYLAND_DISPLAY"}
 
-# kinds: the kinds that can be used; dead: variables that name nothing; problem: why there
-# is no kind at all, for people, without a full stop; None where there is one.
-Displays = namedtuple("Displays", "kinds dead problem")
+
+@dataclass(frozen=True)
+class Displays:
+    """What an environment names.
+
+    kinds: those that can be used; dead: variables that name nothing; problem: why there is no
+    kind at all, without a full stop, None where there is one.
+    """
+
+    kinds: frozenset[str]
+    dead: tuple[str, ...]
+    problem: str | None
 
 
 class ForeignServer(Exception):

@@ -11,14 +11,17 @@ else against their documentation.
 from __future__ import annotations
 
 import os
-from collections import namedtuple
+import shlex
+from dataclasses import dataclass
+from typing import Callable
 
 from ..base.errors import CtlError, UsageError
 from ..base.processes import is_word
-from .applescript import iterm_script, terminal_script
 
 COMMAND = "{command}"  # in preferences: replaced by the whole command, one word each
 LAUNCHER = "{launcher}"  # in an argv: the path of a file that runs the command, made at the spawn
+
+Find = Callable[[str], "str | None"]
 
 X11, WAYLAND = "x11", "wayland"
 _DISPLAY_NAMES = {X11: "X11", WAYLAND: "Wayland"}
@@ -27,9 +30,22 @@ _DISPLAY_NAMES = {X11: "X11", WAYLAND: "Wayland"}
 # splits or gives to a shell by rules of its own, or inside a script for osascript.
 ARGV, ONE_WORD, SCRIPT = "words", "one word", "script"
 
-# name: what people call it, and --terminal takes; executable: looked for on PATH;
-# words: between the executable and the command; display: the only kind that it can use.
-Emulator = namedtuple("Emulator", "name executable words style display", defaults=((), ARGV, None))
+
+@dataclass(frozen=True)
+class Emulator:
+    """One row of the table.
+
+    name: what people call it, and --terminal takes; executable: looked for on PATH; words:
+    between the executable and the command; display: the only kind that it can use, None for
+    any; script: makes the text for osascript where the style is SCRIPT.
+    """
+
+    name: str
+    executable: str
+    words: tuple[str, ...] = ()
+    style: str = ARGV
+    display: str | None = None
+    script: Callable[[list[str]], str] | None = None
 
 
 def _plain(name: str, *words: str, style: str = ARGV, display: str | None = None) -> Emulator:
@@ -67,21 +83,71 @@ EMULATORS = (
     _plain("sakura", "-e", style=ONE_WORD),
     _plain("terminology", "-e", style=ONE_WORD),
 )
+
+
+# Scripts for osascript. The command is quoted twice: for the shell (or iTerm's own splitting
+# into words, which knows the same quotes), then as a literal of AppleScript.
+
+
+def terminal_script(command: list[str]) -> str:
+    """For Terminal.app: its `do script` types the text into a login shell.
+
+    With exec, so that the window's process ends when the command does.
+    """
+    text = literal("exec " + shlex.join(command))
+    return f'tell application "Terminal"\n    do script {text}\n    activate\nend tell'
+
+
+def iterm_script(command: list[str]) -> str:
+    """For iTerm, which starts the command itself, without a shell."""
+    text = literal(shlex.join(command))
+    return f'tell application "iTerm"\n    create window with default profile command {text}\n    activate\nend tell'
+
+
+def literal(text: str) -> str:
+    """A string literal of AppleScript: only the backslash and the double quote are special in it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 # The applications of macOS, before those on PATH; an installed iTerm was wanted.
 APPLICATIONS = (
-    Emulator("iTerm", "iTerm.app", (), SCRIPT),
-    Emulator("Terminal", "Terminal.app", (), SCRIPT),
+    Emulator("iTerm", "iTerm.app", style=SCRIPT, script=iterm_script),
+    Emulator("Terminal", "Terminal.app", style=SCRIPT, script=terminal_script),
 )
-_SCRIPTS = {"iTerm": iterm_script, "Terminal": terminal_script}
 _ONE_WORD_NAMES = frozenset(emulator.name for emulator in EMULATORS if emulator.style == ONE_WORD)
 
-# executable: absolute path or None; form: how the command is passed, for people.
-Found = namedtuple("Found", "emulator executable form")
-# args: words with exactly one COMMAND among them; source: the file that says so.
-Preference = namedtuple("Preference", "executable args source")
-# One thing to start. argv may hold one LAUNCHER; needs_display: not for programs that
-# this table does not know, which may bring their own.
-Choice = namedtuple("Choice", "name argv reason needs_display")
+
+@dataclass(frozen=True)
+class Found:
+    """A row and where it is: executable is an absolute path or None, form how the command is passed."""
+
+    emulator: Emulator
+    executable: str | None
+    form: str
+
+
+@dataclass(frozen=True)
+class Preference:
+    """The user's own choice: args holds exactly one COMMAND; source is the file that names it."""
+
+    executable: str
+    args: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One thing to start.
+
+    argv may hold one LAUNCHER; needs_display is False for programs that the table does not
+    know, which may bring their own.
+    """
+
+    name: str
+    argv: list[str]
+    reason: str
+    needs_display: bool
+
 
 NONE_FOUND = (
     "No supported Linux terminal emulator found. Install one or configure agent-tools/preferences.json. "
@@ -94,7 +160,7 @@ def known(system: str) -> tuple[Emulator, ...]:
     return APPLICATIONS + EMULATORS if system == "Darwin" else EMULATORS
 
 
-def inventory(find, *, system: str) -> list[Found]:
+def inventory(find: Find, *, system: str) -> list[Found]:
     """Every known emulator with its path, where it is installed."""
     return [Found(emulator, find(emulator.executable), form(emulator)) for emulator in known(system)]
 
@@ -120,7 +186,7 @@ def parse_preference(value: object, source: str) -> Preference | None:
     if not isinstance(wish, dict):
         raise CtlError(f"externalTerminal is not an object in {source}.", _SHAPE)
     executable, args = wish.get("executable"), wish.get("args")
-    if not is_word(executable) or not executable.strip():
+    if not isinstance(executable, str) or not is_word(executable) or not executable.strip():
         raise CtlError(f"External terminal executable must be a non-empty string in {source}.", _SHAPE)
     if not isinstance(args, list) or not all(map(is_word, args)):
         raise CtlError(f"External terminal args must be an array of strings in {source}.", _SHAPE)
@@ -137,12 +203,12 @@ _SHAPE = 'Expected {"externalTerminal": {"executable": "kitty", "args": ["--", "
 def choose(
     command: list[str],
     *,
-    find,
-    displays=frozenset((X11, WAYLAND)),
+    find: Find,
+    displays: frozenset[str] = frozenset((X11, WAYLAND)),
     terminal: str | None = None,
     preference: Preference | None = None,
     system: str = "Linux",
-    resolve=os.path.realpath,
+    resolve: Callable[[str], str] = os.path.realpath,
 ) -> list[Choice]:
     """What may be started to show `command` in a window, best first; never empty.
 
@@ -151,15 +217,15 @@ def choose(
     use one of `displays`. `resolve` follows symbolic links. Raises CtlError.
     """
     if terminal is not None:
-        emulator, path = _named(terminal, find, system)
+        emulator, named = _named(terminal, find, system)
         if emulator.display not in (None, *displays):
             raise CtlError(f"{_unfit(emulator)}.")
-        argv = _argv(emulator, path, command, find, resolve)
+        argv = _argv(emulator, named, command, find, resolve)
         return [Choice(emulator.name, argv, "named with --terminal", True)]
     if preference is not None:
         return [_preferred(command, preference, find)]
     choices: list[Choice] = []
-    unfit = []
+    unfit: list[Emulator] = []
     for emulator in known(system):
         path = find(emulator.executable)
         if path is None:
@@ -177,7 +243,7 @@ def choose(
     return choices
 
 
-def _named(terminal: str, find, system: str) -> tuple[Emulator, str]:
+def _named(terminal: str, find: Find, system: str) -> tuple[Emulator, str]:
     name = os.path.basename(terminal)
     emulator = next((row for row in known(system) if row.name == name), None)
     if emulator is None or (terminal != name and not os.path.isabs(terminal)):
@@ -193,10 +259,11 @@ def _named(terminal: str, find, system: str) -> tuple[Emulator, str]:
 
 
 def _unfit(emulator: Emulator) -> str:
-    return f"{emulator.name} is installed, but can only use a {_DISPLAY_NAMES[emulator.display]} display"
+    kind = _DISPLAY_NAMES.get(emulator.display or "", "certain")
+    return f"{emulator.name} is installed, but can only use a {kind} display"
 
 
-def _preferred(command, preference: Preference, find) -> Choice:
+def _preferred(command: list[str], preference: Preference, find: Find) -> Choice:
     executable = preference.executable
     if os.path.basename(executable) != executable and not os.path.isabs(executable):
         raise CtlError(
@@ -214,16 +281,16 @@ def _preferred(command, preference: Preference, find) -> Choice:
     return Choice(name, argv, f"preferred in {preference.source}", needs_display)
 
 
-def _argv(emulator: Emulator, path: str, command: list[str], find, resolve) -> list[str]:
-    if emulator.style == SCRIPT:
-        return [find("osascript") or "/usr/bin/osascript", "-e", _SCRIPTS[emulator.name](command)]
+def _argv(emulator: Emulator, path: str, command: list[str], find: Find, resolve: Callable[[str], str]) -> list[str]:
+    if emulator.script is not None:
+        return [find("osascript") or "/usr/bin/osascript", "-e", emulator.script(command)]
     words = [path, *emulator.words]
     if emulator.style == ONE_WORD or _takes_one_word(emulator, path, resolve):
         return [*words, LAUNCHER]
     return [*words, *command]
 
 
-def _takes_one_word(emulator: Emulator, path: str, resolve) -> bool:
+def _takes_one_word(emulator: Emulator, path: str, resolve: Callable[[str], str]) -> bool:
     # Debian's alternative may be one of these: sakura cuts the command at its blanks, terminology
     # drops all but its first word. A launcher is right for them and would be for all.
     return emulator.name == "x-terminal-emulator" and os.path.basename(resolve(path)) in _ONE_WORD_NAMES

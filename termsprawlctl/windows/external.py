@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 import time
@@ -48,7 +49,7 @@ class Report:
             "attached": client is not None,
             "client": client
             and {"tty": client.tty, "width": client.width, "height": client.height, "term": client.term},
-            "failed": [{"terminal": name, "argv": argv, "why": why} for name, argv, why in self.failures],
+            "failed": [{"terminal": one.name, "argv": one.argv, "why": one.why} for one in self.failures],
             "notes": self.notes,
             "attach": self.node.attach_argv(),
         }
@@ -123,7 +124,7 @@ def read_preference(path: str) -> emulators.Preference | None:
     except OSError as error:
         raise CtlError(f"cannot read {path}: {error.strerror}.") from None
     except ValueError as error:
-        raise CtlError(f"{path} is not JSON: {error}.", "Mend or remove it.") from None
+        raise CtlError(f"{path} is not JSON: {error}.", "Fix or remove it.") from None
     return emulators.parse_preference(value, path)
 
 
@@ -165,17 +166,17 @@ def _no_display(displays, node: NodeTerminal) -> CtlError | None:
 
 def _start_first(node: NodeTerminal, choices, environment, wait_s: float) -> Report:
     give_up = time.monotonic() + _KEEP_TRYING_S
-    failures = []
+    failures: list[spawn.Failure] = []
     for choice in choices:
-        outcome = spawn.start(node, choice.argv, environment, wait_s)
-        if outcome.failure is None:
-            report = Report(node, choice._replace(argv=outcome.argv))
+        started = spawn.start(node, choice.argv, environment, wait_s)
+        if started.failure is None:
+            report = Report(node, dataclasses.replace(choice, argv=started.argv))
             report.started = True
-            report.client = outcome.client
+            report.client = started.client
             report.failures = failures
             return report
-        failures.append(spawn.Failure(choice.name, outcome.argv, outcome.failure))
+        failures.append(spawn.Failure(choice.name, started.argv, started.failure))
         if time.monotonic() > give_up:
             break
-    told = "; ".join(f"{failure.name} {failure.why} ({shlex.join(failure.argv)})" for failure in failures)
-    raise CtlError(f"no terminal came up: {told}.", node.remedy())
+    reasons = "; ".join(f"{failure.name} {failure.why} ({shlex.join(failure.argv)})" for failure in failures)
+    raise CtlError(f"no terminal came up: {reasons}.", node.remedy())

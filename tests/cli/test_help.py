@@ -11,7 +11,7 @@ from support.scripted_server import ScriptedServer, answer
 from support.session_files import SessionFiles
 
 from termsprawlctl.cli import hints, parser
-from termsprawlctl.cli.suggest import suggestion
+from termsprawlctl.cli.hints import suggestion
 
 LINES, COLUMNS = 40, 80  # a terminal window of usual size
 

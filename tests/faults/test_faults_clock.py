@@ -17,7 +17,7 @@ USERS = {
     "host/terminals/panes.py": "when a person typed, as tmux noted it",
     "host/registry/sessions.py": "whether a directory changed within the grain of its file system's times",
     "host/messaging/tasks.py": "when a task was made, which outlives this process",
-    "windows/launchers.py": "launchers that were left long ago",
+    "windows/spawn.py": "launchers that were left long ago",
     "share/tmux_view.py": "when a person typed, as tmux noted it",
 }
 CLOCKS = {("time", "time"), ("time", "time_ns"), ("time", "localtime"), ("datetime", "now"), ("datetime", "utcnow")}

@@ -15,7 +15,7 @@ from termsprawlctl.base.errors import CtlError
 from termsprawlctl.install.clients import CLIENTS, USER, Place
 from termsprawlctl.install.configfile import BACKUP_SUFFIX, MAX_BYTES
 from termsprawlctl.install.dialects import Server
-from termsprawlctl.install.work import Plan
+from termsprawlctl.install.plan import Plan
 
 SERVER = Server(["/opt/termsprawlctl", "mcp", "--session", "/s.json"], {})
 BLANK = b"\xef\xbb\xbf \t\r\n"

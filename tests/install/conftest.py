@@ -11,7 +11,7 @@ from support.mcp_app import StandInApp
 
 from termsprawlctl.install import clients
 from termsprawlctl.install.dialects import Server
-from termsprawlctl.install.work import Plan
+from termsprawlctl.install.plan import Plan
 
 
 class Home:

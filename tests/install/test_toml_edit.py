@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from termsprawlctl.install import toml, tomledit, tomltree
+from termsprawlctl.install import toml, tomledit
 
 ENTRY = {"command": '/opt/a "b" \\ é\x01', "args": ["mcp", "--session", "/tmp/x"]}
 PATH = ("mcp_servers", "termsprawl")
@@ -50,7 +50,7 @@ theme = """a""" # end'''
 
 
 def data(text: str) -> dict:
-    return tomltree.tree_of(toml.parse(text))
+    return toml.tree_of(toml.parse(text))
 
 
 def test_a_realistic_file_gets_the_table_at_its_end_and_loses_it_again():
@@ -117,14 +117,14 @@ def test_an_entry_in_a_shared_table_is_taken_out_alone():
     ],
 )
 def test_an_entry_inside_an_inline_table_is_left_to_people(text):
-    with pytest.raises(tomltree.NotToml, match="by hand"):
+    with pytest.raises(toml.NotToml, match="by hand"):
         tomledit.put(text, PATH, SIMPLE)
-    with pytest.raises(tomltree.NotToml, match=r"by hand|defined twice"):
+    with pytest.raises(toml.NotToml, match=r"by hand|defined twice"):
         tomledit.remove(text, PATH)
 
 
 def test_an_inline_table_gets_no_entry_and_the_reason_is_told():
-    with pytest.raises(tomltree.NotToml, match="mcp_servers is an inline table"):
+    with pytest.raises(toml.NotToml, match="mcp_servers is an inline table"):
         tomledit.put('mcp_servers = {docs = {command = "x"}}\n', PATH, SIMPLE)
 
 
@@ -209,7 +209,7 @@ VALID = [
 
 @pytest.mark.parametrize("text", INVALID)
 def test_a_text_that_is_not_toml_is_refused(text):
-    with pytest.raises(tomltree.NotToml):
+    with pytest.raises(toml.NotToml):
         data(text)
 
 
@@ -233,7 +233,7 @@ def test_pythons_own_reader_agrees(text):
         expected = None  # deeper than anybody needs
     try:
         actual = comparable(data(text))
-    except tomltree.NotToml:
+    except toml.NotToml:
         actual = None
     assert actual == expected
     assert (text in VALID) == (actual is not None)
@@ -253,7 +253,7 @@ def test_whatever_pythons_own_reader_refuses_is_refused(text):
         expected = None
     try:
         actual = comparable(data(text))
-    except tomltree.NotToml:
+    except toml.NotToml:
         actual = None
     assert actual == expected
 
@@ -263,7 +263,7 @@ def test_any_text_gets_the_table_and_loses_it_again(lines):
     text = "".join(lines)
     try:
         before = data(text)
-    except tomltree.NotToml:
+    except toml.NotToml:
         return
     added = tomledit.put(text, PATH, SIMPLE)
     assert data(added) == {**before, "mcp_servers": {**before.get("mcp_servers", {}), "termsprawl": SIMPLE}}

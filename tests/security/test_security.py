@@ -37,7 +37,7 @@ ALLOWED = {
         "base/files.py open": "a device or fifo that the user named for output",
         "agents/runs/capture.py os.open": "O_EXCL in a private directory, removed from it at once",
         "agents/server/outputs.py os.open": "O_EXCL under a random name; pieces, so not write_atomically",
-        "windows/launchers.py os.open": "O_EXCL under a random name; a program, so 0700",
+        "windows/spawn.py os.open": "O_EXCL under a random name; a program, so 0700",
         "share/directory.py os.open": "O_EXCL in a new directory, or O_NOFOLLOW to ask for the lock of its own file",
         "host/daemon/audit.py os.open": "a log that grows, in a private directory",
         "host/daemon/control.py os.open": "a log that grows, in the data directory",

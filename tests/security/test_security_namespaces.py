@@ -14,7 +14,7 @@ import pytest
 
 from termsprawlctl.base import files, ownership, tmux
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.windows import displays, launchers
+from termsprawlctl.windows import displays, spawn
 
 SOMEBODY = 54321  # no user of the machine, and not 65534
 _CLONE_NEWUSER = 0x10000000
@@ -85,7 +85,7 @@ def test_a_tmux_socket_may_lie_in_the_directory_for_temporary_files():
 
 
 def test_a_launcher_may_lie_in_the_directory_for_temporary_files():
-    assert inside(lambda: os.unlink(launchers.create(["true"], {}))) == ""
+    assert inside(lambda: os.unlink(spawn.create_launcher(["true"], {}))) == ""
 
 
 def test_directories_of_roots_may_lie_above_the_data_directory(monkeypatch):

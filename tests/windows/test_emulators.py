@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from termsprawlctl.base.errors import CtlError, UsageError
-from termsprawlctl.windows import applescript, emulators
+from termsprawlctl.windows import emulators
 from termsprawlctl.windows.emulators import WAYLAND, X11, choose, parse_preference
 
 # A path as bad as they come: each word has to arrive as it is.
@@ -213,12 +213,12 @@ def test_macos_asks_its_applications_first():
     names = ["Terminal.app", "iTerm.app", "osascript", "kitty"]
     choices = chosen(*names, system="Darwin")
     assert [choice.name for choice in choices] == ["iTerm", "Terminal", "kitty"]
-    assert choices[0].argv == ["/bin/osascript", "-e", applescript.iterm_script(COMMAND)]
-    assert choices[1].argv == ["/bin/osascript", "-e", applescript.terminal_script(COMMAND)]
+    assert choices[0].argv == ["/bin/osascript", "-e", emulators.iterm_script(COMMAND)]
+    assert choices[1].argv == ["/bin/osascript", "-e", emulators.terminal_script(COMMAND)]
 
 
 def test_the_script_for_terminal_types_the_command_into_a_shell():
-    assert applescript.terminal_script(["/a b/tmux", "it's", 'say "hi" \\ $HOME']) == (
+    assert emulators.terminal_script(["/a b/tmux", "it's", 'say "hi" \\ $HOME']) == (
         'tell application "Terminal"\n'
         "    do script \"exec '/a b/tmux' 'it'\\\"'\\\"'s' 'say \\\"hi\\\" \\\\ $HOME'\"\n"
         "    activate\n"
@@ -227,7 +227,7 @@ def test_the_script_for_terminal_types_the_command_into_a_shell():
 
 
 def test_the_script_for_iterm_starts_the_command_itself():
-    assert applescript.iterm_script(["/a b/tmux", 'x"y']) == (
+    assert emulators.iterm_script(["/a b/tmux", 'x"y']) == (
         'tell application "iTerm"\n'
         "    create window with default profile command \"'/a b/tmux' 'x\\\"y'\"\n"
         "    activate\n"
@@ -237,7 +237,7 @@ def test_the_script_for_iterm_starts_the_command_itself():
 
 @given(st.lists(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")), min_size=1))
 def test_a_script_gives_back_every_word_of_any_command(command):
-    script = applescript.iterm_script(command)
+    script = emulators.iterm_script(command)
     literal = script.partition(" command ")[2].rpartition("\n    activate")[0]
     assert literal[0] == literal[-1] == '"'
     plain = []

@@ -17,7 +17,7 @@ from support.node_server import NodeServer, PtyProgram
 from support.x11_server import wait_until
 
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.windows import external, launchers
+from termsprawlctl.windows import external, spawn
 from termsprawlctl.windows.displays import usable
 from termsprawlctl.windows.node_terminal import NodeTerminal
 
@@ -509,7 +509,7 @@ def test_a_launcher_is_for_its_owner_only_and_old_ones_are_swept(tmp_path_factor
     for path in (old, recent, folder / "other"):
         path.touch()
         os.utime(path, (1, 1) if path is old else None)
-    path = launchers.create(["true"], {"XDG_RUNTIME_DIR": str(folder)})
+    path = spawn.create_launcher(["true"], {"XDG_RUNTIME_DIR": str(folder)})
     assert os.stat(path).st_mode & 0o777 == 0o700
     assert sorted(folder.iterdir()) == sorted([recent, folder / "other", Path(path)])
 
@@ -517,16 +517,18 @@ def test_a_launcher_is_for_its_owner_only_and_old_ones_are_swept(tmp_path_factor
 def test_a_launcher_avoids_places_whose_path_needs_quotes(tmp_path_factory):
     blank = tmp_path_factory.mktemp("a b")
     good = tmp_path_factory.mktemp("c")
-    path = launchers.create(["true"], {"XDG_RUNTIME_DIR": str(blank), "TMPDIR": str(good)})
+    path = spawn.create_launcher(["true"], {"XDG_RUNTIME_DIR": str(blank), "TMPDIR": str(good)})
     assert os.path.dirname(path) == str(good)
 
 
 def test_a_launcher_avoids_places_where_others_could_replace_it(tmp_path_factory):
     open_to_all, good = tmp_path_factory.mktemp("open"), tmp_path_factory.mktemp("c")
     open_to_all.chmod(0o777)
-    assert launchers.create(["true"], {"XDG_RUNTIME_DIR": str(open_to_all), "TMPDIR": str(good)}).startswith(str(good))
+    assert spawn.create_launcher(["true"], {"XDG_RUNTIME_DIR": str(open_to_all), "TMPDIR": str(good)}).startswith(
+        str(good)
+    )
     open_to_all.chmod(0o1777)
-    path = launchers.create(["true"], {"XDG_RUNTIME_DIR": str(open_to_all), "TMPDIR": str(good)})
+    path = spawn.create_launcher(["true"], {"XDG_RUNTIME_DIR": str(open_to_all), "TMPDIR": str(good)})
     assert path.startswith(str(open_to_all))
 
 
@@ -534,7 +536,7 @@ def test_a_launcher_passes_every_byte_of_the_command_on(tmp_path_factory):
     folder = tmp_path_factory.mktemp("l")
     words = ["a b", "it's", '"', "\\", "$HOME", ";", "`x`", "é", os.fsdecode(b"\xff"), "new\nline", ""]
     show = "import os, sys; print([os.fsencode(word) for word in sys.argv[1:]], os.environ.get('TMUX'))"
-    path = launchers.create([sys.executable, "-c", show, *words], {"XDG_RUNTIME_DIR": str(folder)})
+    path = spawn.create_launcher([sys.executable, "-c", show, *words], {"XDG_RUNTIME_DIR": str(folder)})
     done = subprocess.run(
         [path], env={"TMUX": "outer", "LC_ALL": "C.UTF-8"}, capture_output=True, text=True, check=True
     )

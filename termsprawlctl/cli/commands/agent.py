@@ -54,7 +54,7 @@ def run(args) -> int:
     from ...agents.model.settings import from_environment
     from .mcp_agent import apply
 
-    settings = from_environment(os.environ, console.err)
+    settings = from_environment(dict(os.environ), console.err)
     cwd = os.path.abspath(args.cwd or os.getcwd())
     if not os.path.isdir(cwd):
         raise UsageError(f"--cwd {args.cwd}: there is no such directory.")

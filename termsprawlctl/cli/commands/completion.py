@@ -46,7 +46,7 @@ def _print_candidates(words: list[str]) -> int:
 
     tree = Tree({name: summary for name, (_, summary) in COMMANDS.items()}, command_parser)
     answer = candidates(words, tree, Values(os.environ))
-    lines = [f"{word}\t{' '.join(about.split())}" for word, about in answer.values]
+    lines = [f"{one.word}\t{' '.join(one.about.split())}" for one in answer.values]
     if answer.files:
         lines.append(f":{answer.files}")
     console.out("".join(line + "\n" for line in lines))

@@ -67,7 +67,7 @@ def run(args) -> int:
     from ...base.program import program_file
     from ...install import shell
     from ...install.dialects import Server
-    from ...install.work import Plan
+    from ...install.plan import Plan
 
     words = _server_words(args.server, list(getattr(args, "passed_on", None) or []), args.session)
     argv = [program_file(), *words]

@@ -43,7 +43,7 @@ def run(args) -> int:
         return FAILED
     value = result.get("value")
     node_id = value.get("nodeId") if isinstance(value, dict) else None
-    if not is_id(node_id):
+    if not isinstance(node_id, str) or not is_id(node_id):
         raise CtlError("the host started an agent, but named no node for it.", "See termsprawlctl host status.")
     if args.attach:
         attach(NodeTerminal(paths.root, node_id), os.environ)  # becomes tmux; does not return

@@ -53,10 +53,13 @@ def _run_bridge(args) -> int:
 
 
 def _add_servers(parser) -> None:
-    class Lazy(type(parser)):
+    from ..parser import Parser
+
+    class Lazy(Parser):
         """The parser of one server, which imports the server's module only to be used."""
 
         declared = False
+        server = ""
 
         def declare(self) -> None:
             if not self.declared:

@@ -29,7 +29,7 @@ def run(args) -> int:
         one = OPERATIONS[args.operation]
         text = jsontext.pretty(mcp_tool(one)) if args.json else _details(one)
     else:
-        from ..suggest import suggestion
+        from ..hints import suggestion
 
         near = suggestion(args.operation, OPERATIONS)
         raise UsageError(f"there is no operation {args.operation!r}.", f"{near} See termsprawlctl tools.".strip())

@@ -21,7 +21,7 @@ def configure(parser) -> None:
 
 def run(args) -> int:
     from ...install import shell
-    from ...install.work import Plan
+    from ...install.plan import Plan
 
     output = shell.Output(as_json=args.json, quiet=args.quiet)
     return shell.uninstall(Plan.uninstall(*where(args)), write=args.write, output=output)

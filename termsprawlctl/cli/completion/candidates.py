@@ -10,11 +10,15 @@ import argparse
 
 from .values import FILES, FOLDERS, Answer, Value, Values
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 NOTHING = Answer([], "")
 _SESSION = Value("--session", "the session file; wins over TERMSPRAWL_SESSION_FILE")
 
 # What an argument takes, by the name that its help gives it.
-_BY_METAVAR = {
+_BY_METAVAR: dict[str, Callable[[Values], list[Value]]] = {
     "OPERATION": Values.operations,
     "NODE_ID": Values.terminals,
     "FROM": Values.nodes,
@@ -155,8 +159,9 @@ class _Walk:
             return Answer([Value(str(word), "") for word in action.choices], "")
         if self._command == "call" and action.dest == "arguments":
             return self._values.fields(self._given, self._current)
-        if action.metavar in _BY_METAVAR:
-            return Answer(_BY_METAVAR[action.metavar](self._values), "")
+        known = _BY_METAVAR.get(action.metavar)
+        if known is not None:
+            return Answer(known(self._values), "")
         return Answer([], _PATHS.get(action.metavar, ""))
 
 

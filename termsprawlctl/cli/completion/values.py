@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from ...app import transport
 from ...app.discovery import session_file
 from ...base.layout import is_id
@@ -15,9 +13,25 @@ from ...operations.table import OPERATIONS
 LIVE_DEADLINE_S = 0.2
 FILES, FOLDERS = "files", "folders"
 
-Value = namedtuple("Value", "word about")
-# values: list of Value; files: "" or FILES or FOLDERS, for what the shell knows better
-Answer = namedtuple("Answer", "values files")
+
+class Value:
+    """A word that may stand there, and what it means; a plain class, for a shell waits."""
+
+    __slots__ = ("about", "word")
+
+    def __init__(self, word: str, about: str) -> None:
+        self.word = word
+        self.about = about
+
+
+class Answer:
+    """files: "" or FILES or FOLDERS, for what the shell knows better."""
+
+    __slots__ = ("files", "values")
+
+    def __init__(self, values: list[Value], files: str) -> None:
+        self.values = values
+        self.files = files
 
 
 class Values:

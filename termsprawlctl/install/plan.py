@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from typing import Any
 
 from ..base.errors import CtlError
 from .clients import CLIENTS, PROJECT, USER, Place, configuration_file, server_path
@@ -32,7 +33,7 @@ class Plan:
         self._text = self.client.dialect.text
         with _Reading(self.file):
             self.path = server_path(self.client.dialect, self.file.text, name)
-            self._content = self._text.read(self.file.text, ()) if self.file.text else {}
+            self._content: object = self._text.read(self.file.text, ()) if self.file.text else {}
             self._there = self._text.read(self.file.text, self.path)
         self.action = ABSENT
         self.entry: dict = {}
@@ -62,7 +63,7 @@ class Plan:
             return plan
         plan._require_ours()
         plan.action = REMOVE
-        plan.entry = plan._there
+        plan.entry = plan._there if isinstance(plan._there, dict) else {}
         with _Changing(plan.file):
             plan._new = plan._without_empty_container(plan._text.remove(plan.file.text, plan.path))
             plan._check(None)
@@ -133,7 +134,7 @@ class Plan:
     def _check(self, entry: object) -> None:
         """Raise unless the new text says the same as the old one but for our entry: a last net."""
         expected, actual = copy.deepcopy(self._content), self._text.read(self._new, ())
-        holders = [expected]
+        holders: list[Any] = [expected]
         for key in self.path[:-1]:
             holders.append(holders[-1].setdefault(key, {}))
         holders[-1].pop(self.path[-1], None)
