@@ -1,7 +1,7 @@
 """The one error type that commands raise for people to read, and its exit status.
 
-Exit statuses of the whole program: 0 success, 1 the other side said no or the
-work failed, 2 it never started (usage, input), 130 Ctrl-C.
+Exit statuses of the whole program: 0 success, 1 the operation was refused or failed,
+2 nothing was called (usage, input), 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -54,10 +54,14 @@ class NoSession(UsageError):
 
     named = False
 
-    def __init__(self) -> None:
+    def __init__(self, remedy: str) -> None:
         super().__init__(
             "Launch this helper from a termsprawl agent, or provide --session /absolute/path/to/session.json"
         )
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.remedy}"
 
 
 def words_for(fault: Exception) -> str:

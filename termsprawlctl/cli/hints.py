@@ -11,16 +11,37 @@ if TYPE_CHECKING:
 _ARGUMENT = re.compile(r"Unknown argument: (\w+)")
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """`Did you mean ...?` with the nearest of the known words, or what begins like it; "" where none is near."""
+def near_words(word: str, known: Iterable[str]) -> list[str]:
+    """The nearest of the known words, or up to two that begin like it; none where none is near."""
     import difflib  # for those who mistype only
 
-    words = list(known)
-    lower = {one.lower(): one for one in words}
+    lower = {one.lower(): one for one in known}
     near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.7)
     # Half of a word is no mistake in spelling, but as clear.
     near = near or [one for one in lower if len(word) >= 3 and one.startswith(word.lower())][:2]
-    return f"Did you mean {' or '.join(lower[one] for one in near)}?" if near else ""
+    return [lower[one] for one in near]
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`Did you mean ...?` with the near words; "" where none is near."""
+    near = near_words(word, known)
+    return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+def near_command(word: str) -> str:
+    """What somebody meant who gave this as a command: a command, a subcommand, or an operation."""
+    from ..operations.table import OPERATIONS
+    from .parser import COMMANDS, command_parser
+
+    if word.lower() not in OPERATIONS and near_words(word, COMMANDS):
+        return suggestion(word, COMMANDS)
+    full = {operation: f"call {operation}" for operation in OPERATIONS}
+    for command in COMMANDS:
+        for action in command_parser(command).actions():
+            if isinstance(action.choices, dict):
+                full.update({name: f"{command} {name}" for name in action.choices if name not in full})
+    near = [f"`termsprawlctl {full[name]}`" for name in near_words(word, full)]
+    return f"Did you mean {' or '.join(near)}?" if near else ""
 
 
 def hint(operation: str | None, error: str) -> str:

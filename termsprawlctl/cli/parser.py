@@ -9,11 +9,16 @@ import argparse
 import gc
 import importlib
 import os
+import re
 import sys
 
 from .. import __version__
 from ..base import console
 from ..base.errors import FAILED, INTERRUPTED, OK, CommandLineError, CtlError, words_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # argparse's own words, as English as ours: looking for translations imports locale, and
 # would find them for some sentences only.
@@ -31,13 +36,13 @@ COMMANDS = {
     "map": ("map", "draw the canvas: boxes, what runs in them, links"),
     "external": ("external NODE_ID", "show a node's terminal in a window of its own"),
     "attach": ("attach NODE_ID", "show a node's terminal in this terminal"),
-    "tui": ("tui share|sessions|context|select|revoke", "share a live tmux client with an agent, or use a share"),
-    "launch": ("launch AGENT", "start a coding agent in a terminal of the embedded host"),
+    "tui": ("tui ACTION", "share a live tmux client with an agent, or use a share"),
+    "launch": ("launch AGENT", "start a coding agent in a terminal of the host"),
     "agent": ("agent run AGENT PROMPT", "give a task to a coding agent, show its steps, print its answer"),
-    "install": ("install CLIENT", "add one of the MCP servers to an MCP client's configuration"),
-    "uninstall": ("uninstall CLIENT", "take one of the MCP servers out of an MCP client's configuration"),
-    "completion": ("completion bash|zsh|fish", "print what makes a shell complete commands, options and ids"),
-    "host": ("host run|start|status|stop", "run the embedded host where the app is not"),
+    "install": ("install CLIENT", "add an MCP server to an MCP client's configuration"),
+    "uninstall": ("uninstall CLIENT", "remove an MCP server from an MCP client's configuration"),
+    "completion": ("completion SHELL", "print a completion script for bash, zsh or fish"),
+    "host": ("host ACTION", "run a headless host when the app is not available"),
 }
 
 # Those that talk to the app of a session; the others take --session as well and have no use for it.
@@ -46,9 +51,14 @@ OF_A_SESSION = ("doctor", "call", "mcp", "map", "external", "attach")
 # Over before there is garbage worth collecting.
 QUICK = ("doctor", "call", "tools", "guide")
 
-SESSION_HELP = "the session file; wins over TERMSPRAWL_SESSION_FILE"
+SESSION_HELP = "the session file; overrides TERMSPRAWL_SESSION_FILE"
 
-USAGE = f"Usage: {PROGRAM} " + " | ".join(form for form, _ in COMMANDS.values()) + " [--session PATH]"
+# Asked for by people who know them from elsewhere; neither has a module.
+HELP, VERSION = "help", "version"
+VERSION_OPTIONS = ("--version", "-V")
+
+# The first line is the contract's; agents look for it.
+USAGE_LINE = f"Usage: {PROGRAM} doctor | call OPERATION [JSON_ARGS] | mcp | ..."
 
 EPILOG = """\
 examples:
@@ -57,13 +67,16 @@ examples:
   termsprawlctl call terminal_submit nodeId=n-1 command='make test'
   eval "$(termsprawlctl host start)"
 
-`termsprawlctl COMMAND --help` explains a command. --session PATH may stand anywhere
-and wins over TERMSPRAWL_SESSION_FILE.
-exit status: 0 success, 1 the tool said no, 2 nothing was called, 130 interrupted
+`termsprawlctl COMMAND --help` explains a command. --session PATH may stand anywhere and
+overrides TERMSPRAWL_SESSION_FILE; without both, a running host's session is used.
+exit status: 0 success, 1 refused or failed, 2 nothing was called, 130 interrupted
 """
 
 
-_UNKNOWN_WORDS = "unrecognized arguments: "  # argparse's own words
+# argparse's own words
+_UNKNOWN_WORDS = "unrecognized arguments: "
+_CHOICE = re.compile(r"argument [^:]*: invalid choice: '([^']*)' \(choose from (.*)\)", re.DOTALL)
+VERSION_TEXT = f"{PROGRAM} {__version__}"
 
 
 class _Exit(Exception):
@@ -110,8 +123,9 @@ class Parser(argparse.ArgumentParser):
         self._optionals.title = "options"  # Python 3.9 has another word for them
         self.has_commands = False
         # Every command knows --version; once is enough to tell.
-        told = "print the version" if self.prog == PROGRAM else argparse.SUPPRESS
-        self.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}", help=told)
+        text = "print the version" if self.prog == PROGRAM else argparse.SUPPRESS
+        names = VERSION_OPTIONS if self.prog == PROGRAM else VERSION_OPTIONS[:1]
+        self.add_argument(*names, action="version", version=VERSION_TEXT, help=text)
         # What the help calls the words after `--`, for a command that hands them on; "" to keep quiet about it.
         self.passes_on: str | None = None
 
@@ -163,6 +177,10 @@ class Parser(argparse.ArgumentParser):
             word = message[len(_UNKNOWN_WORDS) :].split(" ", 1)[0]
             near = _suggestion(word, self._option_string_actions) if word.startswith("--") else ""
             remedy = f"{near} {remedy}".strip()
+        choice = _CHOICE.match(message)
+        if choice:
+            known = [one.strip(" '") for one in choice[2].split(",")]
+            remedy = f"{_suggestion(choice[1], known)} {remedy}".strip()
         raise CommandLineError(f"Usage:{usage[len('usage:') :]}\n{self.prog}: {message}.", remedy)
 
     def exit(self, status: int = 0, message: str | None = None):  # noqa: ARG002 - argparse's signature
@@ -232,7 +250,7 @@ def take_session(words: list[str]) -> tuple[list[str], str | None]:
             break
         if word == "--session":
             if position + 1 == len(words):
-                raise CommandLineError(f"{USAGE}\n{PROGRAM}: --session needs a path.")
+                raise CommandLineError(f"{usage()}\n{PROGRAM}: --session needs a path.")
             session = words[position + 1]
             position += 1
         elif word.startswith("--session="):
@@ -243,21 +261,48 @@ def take_session(words: list[str]) -> tuple[list[str], str | None]:
     return rest, session
 
 
+def usage() -> str:
+    """What is printed on top of a mistake in the first words: each command, one a line."""
+    return f"{USAGE_LINE}\n\n{_table(form for form, _ in COMMANDS.values())}\n"
+
+
+def _table(first_column: Iterable[str]) -> str:
+    names = list(first_column)
+    width = max(map(len, names)) + 2
+    return "\n".join(f"  {name:<{width}}{summary}" for name, (_, summary) in zip(names, COMMANDS.values()))
+
+
 def _without_command(words: list[str]) -> int:
-    width = max(map(len, COMMANDS)) + 2
-    lines = [f"  {name:<{width}}{summary}" for name, (_, summary) in COMMANDS.items()]
+    if words and words[0] in (VERSION, *VERSION_OPTIONS):
+        console.out(f"{VERSION_TEXT}\n")
+        return OK
+    if words and words[0] in (HELP, "-h", "--help"):
+        return _help(words[1:])
+    what = f"unknown command {words[0]!r}" if words else "a command is missing"
+    near = _near_command(words[0]) if words else ""
+    raise CommandLineError(f"{usage()}\n{PROGRAM}: {what}.", f"{near} See {PROGRAM} --help.".strip())
+
+
+def _help(words: list[str]) -> int:
+    """`help`, `help COMMAND` and `help COMMAND ACTION`: as `--help` behind the same words."""
+    if words and words[0] in COMMANDS:
+        return _run([*words, "--help"])
+    if words:
+        return _without_command([word for word in words if word != HELP])
     parser = Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} COMMAND [ARGUMENTS] [--session PATH]",
-        description="Talk to a running terminal app through one file.\n\ncommands:\n" + "\n".join(lines),
+        description=f"Talk to a running terminal app through one file.\n\ncommands:\n{_table(COMMANDS)}",
         epilog=EPILOG,
     )
-    if words and words[0] in ("-h", "--help", "--version"):
-        parser.parse_args(words[:1])
-        return OK
-    what = f"unknown command {words[0]!r}" if words else "a command is missing"
-    near = _suggestion(words[0], COMMANDS) if words else ""
-    raise CommandLineError(f"{USAGE}\n{PROGRAM}: {what}.", f"{near} See {PROGRAM} --help.".strip())
+    console.out(parser.format_help())
+    return OK
+
+
+def _near_command(word: str) -> str:
+    from .hints import near_command
+
+    return near_command(word)
 
 
 def _suggestion(word: str, known) -> str:

@@ -13,10 +13,17 @@ _NUMBER = re.compile("[0-9]{1,9}")  # of an item; int() refuses thousands of dig
 
 
 def require_session(option: str | None) -> str:
-    """The session file's path. Raises NoSession; whether the file exists is not looked at."""
+    """The session file's path: --session, the variable, or what a running host keeps for the project here.
+
+    Raises NoSession; whether the file exists is not looked at.
+    """
     path = session_file(option, os.environ)
     if path is None:
-        raise NoSession
+        from .session import START_HOST, running_host_session
+
+        if option is not None:
+            raise NoSession(START_HOST)
+        path = running_host_session()
     return path
 
 
@@ -27,7 +34,7 @@ def print_result(result: dict) -> int:
 
 
 def exit_status(result: dict) -> int:
-    """0 when the tool said yes, 1 when it said no or was not reached."""
+    """0 for success, 1 when the operation was refused, failed, or was not reached."""
     return OK if result["ok"] else FAILED
 
 

@@ -18,12 +18,11 @@ _TOKEN = re.compile(r"[0-9a-f]{64}")
 _STATES = ("connected", "cli-fallback", "needs-setup")
 
 
-def check_named(option: str | None, path: str | None) -> Check:
-    """Is there a session to look at? `path` is what --session or the environment names."""
+def check_named(path: str | None, source: str) -> Check:
+    """Is there a session to look at? `source` is what named it."""
     if path is None:
-        cause = f"neither --session nor {ENVIRONMENT_VARIABLE} names one"
+        cause = f"neither --session nor {ENVIRONMENT_VARIABLE} names one, and no host keeps one for this folder"
         return failed("session", "none", cause, NO_SESSION_FIX)
-    source = ENVIRONMENT_VARIABLE if option is None else "--session"
     if not os.path.isabs(path):
         return warning(
             "session",

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 
-from ..app.discovery import Unavailable, endpoint_file, read_object, session_file
+from ..app.discovery import Unavailable, endpoint_file, read_object
 from ..base import console, jsontext
 from . import checks, connection, files, surroundings
 
 
-def explain(option: str | None) -> tuple[dict | None, list[checks.Check]]:
+def explain(path: str | None, source: str) -> tuple[dict | None, list[checks.Check]]:
     """(ToolResult of session_info, or None where there is no session; all checks).
+
+    `path` is the session file's, `source` what named it.
 
     What cannot be looked at because of an earlier failure has no check.
     """
     environment = os.environ
-    path = session_file(option, environment)
-    found = [files.check_named(option, path)]
+    found = [files.check_named(path, source)]
     result, reached = None, False
     sandbox = surroundings.sandbox(environment)
     if path is not None:

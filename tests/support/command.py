@@ -8,6 +8,7 @@ from support.session_files import TOKEN
 
 USAGE_START = b"Usage: termsprawlctl doctor | call OPERATION [JSON_ARGS] | mcp"
 NO_SESSION = b"Launch this helper from a termsprawl agent, or provide --session /absolute/path/to/session.json\n"
+NO_SESSION += b'Without the app, start a host: eval "$(termsprawlctl host start)"\n'
 
 
 class Done:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from ..results import print_result, require_session
 
 EPILOG = """\
@@ -10,16 +12,16 @@ examples:
   termsprawlctl doctor --explain
   termsprawlctl doctor --explain --json 2>checks.json
 
-Prints what the app says of this session. Exit status 1 and "ok": false tell that the
-app was not reached or refused; the text says why. --explain adds a list of checks on
-standard error, each ok, a warning, or failed with its cause and what mends it.
+Prints session_info, the app's answer about this session. "ok": false and exit status 1
+mean that the app could not be reached or refused the call; the error says why. --explain
+adds a list of checks on standard error: each ok, a warning or failed, with its cause and fix.
 """
 
 
 def configure(parser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("--explain", action="store_true", help="tell on standard error what was checked and found")
-    parser.add_argument("--json", action="store_true", help="the checks as JSON, too (the result always is)")
+    parser.add_argument("--explain", action="store_true", help="list on standard error what was checked and found")
+    parser.add_argument("--json", action="store_true", help="print the checks as JSON too (the result always is)")
 
 
 def run(args) -> int:
@@ -31,10 +33,19 @@ def run(args) -> int:
 
 
 def _explain(args) -> int:
-    from ...base.errors import USAGE
-    from ...doctor.report import explain, show
+    import os
 
-    result, checks = explain(args.session)
+    from ...app.discovery import ENVIRONMENT_VARIABLE, session_file
+    from ...base.errors import USAGE, NoSession
+    from ...doctor.report import explain, show
+    from ..session import host_session
+
+    path, source = session_file(args.session, os.environ), "--session" if args.session else ENVIRONMENT_VARIABLE
+    if path is None and args.session is None:
+        with contextlib.suppress(NoSession):
+            found = host_session(os.environ)
+            path, source = (found.path, "the running host") if found else (None, source)
+    result, checks = explain(path, source)
     status = USAGE if result is None else print_result(result)
     show(checks, as_json=args.json)
     if result is None and not args.json:

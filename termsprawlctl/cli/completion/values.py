@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from ...app import transport
 from ...app.discovery import session_file
+from ...base.errors import NoSession
 from ...base.layout import is_id
 from ...base.text import harmless
 from ...operations import guides
 from ...operations.table import OPERATIONS
+from ..session import host_session
 
 # A shell that waits is worse than one that knows less.
 LIVE_DEADLINE_S = 0.2
@@ -59,6 +63,10 @@ class Values:
         The canvas is a file of the project's folder. What is no id would be typed into a shell as it is.
         """
         path = session_file(self.session, self._environment)
+        if path is None and self.session is None:
+            with contextlib.suppress(NoSession):
+                found = host_session(self._environment)
+                path = found.path if found else None
         if not path:
             return []
         value = transport.call(path, "canvas_list", deadline_s=LIVE_DEADLINE_S).get("value")

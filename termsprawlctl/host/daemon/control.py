@@ -92,6 +92,30 @@ def status(paths: DataPaths) -> dict:
     }
 
 
+def prune(paths: DataPaths) -> dict:
+    """Remove ended terminals, and projects whose folder is gone: {running, terminals: [ids], projects: [folders]}.
+
+    A terminal is closed by the running host, as terminal_close does it; without one, or where
+    tmux cannot be asked, terminals stay. Raises CtlError.
+    """
+    state = status(paths)
+    closed = []
+    for project in state["projects"] if state["running"] else ():
+        for terminal in project["terminals"]:
+            if terminal["running"] is False:
+                arguments = {"nodeId": terminal["nodeId"]}
+                if transport.call(project["sessionFile"], "terminal_close", arguments)["ok"]:
+                    closed.append(terminal["nodeId"])
+    sessions = SessionStore(paths)
+    gone = ProjectStore(paths).without_folder()
+    for identity in gone:
+        for session in sessions.all():
+            if session.project_id == identity:
+                sessions.revoke(session.node_id, identity)
+        ProjectStore(paths).forget(identity)
+    return {"running": state["running"], "terminals": closed, "projects": sorted(gone.values())}
+
+
 def stop(paths: DataPaths, *, kill_sessions: bool) -> bool:
     """End the host, and with kill_sessions every terminal, too; False when none was running.
 

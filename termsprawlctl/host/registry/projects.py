@@ -8,7 +8,7 @@ import os
 
 from ...base import jsontext
 from ...base.errors import CtlError
-from ...base.files import Explained, private_directory, read_small, write_atomically
+from ...base.files import Explained, private_directory, read_small, remove_quietly, write_atomically
 from ...base.layout import DataPaths
 from .sessions import Session, SessionStore
 
@@ -44,8 +44,19 @@ class ProjectStore:
         write_atomically(self._file(identity), json.dumps({"cwd": real}).encode())
         return identity
 
+    def forget(self, identity: str) -> None:
+        """Serve a project no longer."""
+        remove_quietly(self._file(identity))
+
     def folder(self, identity: str) -> str:
         """The folder of a project. Raises CtlError when it is unknown or gone."""
+        folder = self._named(identity)
+        if not os.path.isdir(folder):
+            raise CtlError(f"The project folder {folder} is gone.")
+        return folder
+
+    def _named(self, identity: str) -> str:
+        """What the file of a project names, whether it is there or not."""
         try:
             content = jsontext.loads(read_small(self._file(identity)))
             folder = content["cwd"] if isinstance(content, dict) else None
@@ -55,13 +66,18 @@ class ProjectStore:
             raise CtlError(f"Cannot read {self._file(identity)}: {error.strerror}.") from None
         if not isinstance(folder, str):
             raise CtlError(f"Unknown project {identity}.", "Start it again with termsprawlctl host start.")
-        if not os.path.isdir(folder):
-            raise CtlError(f"The project folder {folder} is gone.")
         return folder
 
     def all(self) -> dict[str, str]:
         """Project id to folder, for those whose folder exists."""
-        found = {}
+        return {identity: folder for identity, folder in self._registered() if os.path.isdir(folder)}
+
+    def without_folder(self) -> dict[str, str]:
+        """Project id to the folder that it had, for those whose folder is certainly gone."""
+        return {identity: folder for identity, folder in self._registered() if _is_gone(folder)}
+
+    def _registered(self) -> list[tuple[str, str]]:
+        found = []
         try:
             names = sorted(os.listdir(self._paths.projects))
         except OSError:
@@ -70,13 +86,24 @@ class ProjectStore:
             identity = name[: -len(".json")]
             if name.endswith(".json"):
                 try:
-                    found[identity] = self.folder(identity)
+                    found.append((identity, self._named(identity)))
                 except CtlError:
                     continue
         return found
 
     def _file(self, identity: str) -> str:
         return os.path.join(self._paths.projects, f"{identity}.json")
+
+
+def _is_gone(folder: str) -> bool:
+    """Whether nothing is there; a folder that cannot be looked at may be."""
+    try:
+        os.stat(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def operator_session(paths: DataPaths, folder: str) -> Session:
