@@ -1,7 +1,7 @@
 """Measure the built file: `python bench/bench.py dist/termsprawlctl [--json | --markdown] [--short]`, or `make bench`.
 
 Everything is measured side by side: one run of each program after the other, many rounds, medians. Only the ratios
-mean something on another machine. `--markdown` prints the table of figures in README.md.
+mean something on another machine. `--markdown` prints the table of figures in docs/performance.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KEYS = [
 
 
 class Figures:
-    """The rows by key, and their values in the words of README.md."""
+    """The rows by key, and their values in the words of docs/performance.md."""
 
     def __init__(self, rows: list[Row]) -> None:
         self._rows = {row.key: row for row in rows}
@@ -74,7 +74,7 @@ class Unmeasured(Exception):
     """A figure that this run does not have; the text says why."""
 
 
-# README.md's table: what, and the figure out of a run's rows.
+# docs/performance.md's table: what, and the figure out of a run's rows.
 FIGURES = (
     (
         "`doctor` against `python3 -I -S -c pass`",
@@ -132,7 +132,7 @@ FIGURES = (
 
 
 def markdown(rows: list[Row]) -> str:
-    """The table of README.md."""
+    """The table of docs/performance.md."""
     figures = Figures(rows)
     lines = ["| what | figure |", "|---|---|"]
     for what, figure in FIGURES:
@@ -167,7 +167,7 @@ def main() -> None:
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="all rows, the machine and the figures as one JSON object")
-    how.add_argument("--markdown", action="store_true", help="the table of README.md")
+    how.add_argument("--markdown", action="store_true", help="the table of docs/performance.md")
     options = parser.parse_args()
     begun_s = time.monotonic()
 
@@ -192,7 +192,7 @@ def main() -> None:
         print("\n".join(f"{name:9}{value}" for name, value in machine.items()))
         for name, part in parts.items():
             print(f"\n{TITLES[name]}, medians of {ROUNDS[name][options.short]} interleaved rounds\n{table(part)}")
-        print(f"\nthe table of README.md\n{markdown(rows)}")
+        print(f"\nthe table of docs/performance.md\n{markdown(rows)}")
 
 
 if __name__ == "__main__":

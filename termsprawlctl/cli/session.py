@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+from ..app.discovery import session_file
 from ..base import console
 from ..base.errors import CtlError, NoSession
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Mapping
 
     from ..base.layout import DataPaths
@@ -38,6 +40,33 @@ def running_host_session() -> str:
         raise NoSession(START_HOST)
     console.err(f"termsprawlctl: using the running host's session for {found.folder}.")
     return found.path
+
+
+def started_host_session(args: Namespace) -> str:
+    """The session that is named, else that of the project on a host, which is started where none runs.
+
+    The project is --project, else the one around the current directory; desktop clients start
+    their servers in /, which stands for the home directory. Raises CtlError.
+    """
+    from ..base.layout import DataPaths, default_data_directory
+
+    named = session_file(args.session, os.environ)
+    if named is not None:
+        return named
+    from ..host.daemon.control import start
+
+    project = args.project or project_folder(None)
+    if project == "/":
+        project = os.environ.get("HOME") or project
+    return start(DataPaths(args.data or default_data_directory(os.environ)), project)
+
+
+def host_data_directory(session: str) -> str | None:
+    """The data directory of a session file, where it is an embedded host's; else None: it is the app's."""
+    from ..base.layout import DataPaths
+
+    data = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(session))))
+    return data if os.path.exists(DataPaths(data).flock) else None
 
 
 def host_session(environment: Mapping[str, str]) -> HostSession | None:

@@ -110,7 +110,9 @@ def test_ids_come_from_the_running_session(app):
         "nodeId=n-note",
         "nodeId=n-web",
     ]
-    assert [(one.word, one.about) for one in ask("attach", "", **environment).values] == [("n-terminal", "terminal build")]
+    assert [(one.word, one.about) for one in ask("attach", "", **environment).values] == [
+        ("n-terminal", "terminal build")
+    ]
     assert offered("external", "--session", app.session, "") == ["n-terminal"]
     assert offered(f"--session={app.session}", "call", "terminal_close", "nodeId=") == ["nodeId=n-terminal"]
     assert offered("call", "terminal_read", "nodeId=") == []

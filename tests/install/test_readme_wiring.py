@@ -1,4 +1,4 @@
-"""README.md's snippets for each client are what `install` writes."""
+"""The snippets for each client in docs/clients.md are what `install` writes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from termsprawlctl.install import tomledit
 from termsprawlctl.install.clients import CLIENTS, USER, Place, configuration_file
 from termsprawlctl.install.dialects import Server
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-SECTION = README.partition("## Wire it into an MCP client")[2].partition("\n## ")[0]
-ARGV = ["/home/you/bin/termsprawlctl", "mcp", "--session", "/home/you/session.json"]
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
+ARGV = ["/home/you/bin/termsprawlctl", "mcp", "--start-host"]
 
 
 def snippets() -> dict[str, tuple[str, str, str]]:
     """Client to (file, language, text)."""
     found = {}
-    for names, language, text in re.findall(r"^(\*\*.*?)\n\n```(\w+)\n(.*?)```", SECTION, re.DOTALL | re.MULTILINE):
+    for names, language, text in re.findall(r"^(\*\*.*?)\n\n```(\w+)\n(.*?)```", DOCUMENT, re.DOTALL | re.MULTILINE):
         for client, file in re.findall(r"\*\*([\w-]+)\*\* `([^`]+)`", names):
             found[client] = (file, language, text)
     return found
@@ -40,5 +39,5 @@ def test_every_client_has_one_and_it_is_what_install_writes():
 
 
 def test_the_sentence_names_every_client():
-    (sentence,) = re.findall(r"Clients: ([^.]+)\.", SECTION)
+    (sentence,) = re.findall(r"Clients: ([^.]+)\.", DOCUMENT)
     assert sorted(sentence.split(", ")) == sorted(CLIENTS)

@@ -1,4 +1,4 @@
-"""The benchmark's short form measures all that there is, and README.md shows the rows that it prints."""
+"""The benchmark's short form measures all that there is, and docs/performance.md shows the rows that it prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import bench
 
 ROOT = Path(__file__).resolve().parents[2]
 WITH_SUPPORT = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}  # as `make` runs it
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIGURES = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +48,15 @@ def test_the_machine_and_the_versions_stand_above_it(report):
     assert re.search(r"termsprawlctl \S+, \d+ KiB, sha256 [0-9a-f]{64}", machine["file"])
 
 
-def test_each_figure_of_readme_comes_out_of_it(report):
+def test_each_figure_of_the_document_comes_out_of_it(report):
     lines = report["markdown"].splitlines()
     assert _names(report["markdown"]) == [what for what, _ in bench.FIGURES]
     for line in lines[2:]:
         assert re.search(r"\| (\d[\d,.]* (times|MiB|ms|per s)|not measured: .+)", line), line
 
 
-def test_readme_shows_the_rows_that_the_benchmark_prints():
-    section = README.partition("## Figures")[2].partition("\n## ")[0]
+def test_the_document_shows_the_rows_that_the_benchmark_prints():
+    section = FIGURES.partition("## Figures")[2].partition("\n## ")[0]
     assert _names(section) == [what for what, _ in bench.FIGURES]
 
 

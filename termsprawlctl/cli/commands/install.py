@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 
 from ...base import console
 from ...base.errors import UsageError
 from ...install.clients import CLIENTS, SCOPES, USER, Place
+from ..results import require_session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 EPILOG = """\
 examples:
@@ -17,12 +23,13 @@ examples:
   termsprawlctl install claude --server agent:codex --write -- --cwd ~/src
   termsprawlctl install gemini --server tui -- --endpoint /tmp/.../endpoint.json
 
-Only this one entry is changed; the file as it was before is kept beside it. Then the
-server is asked for its tools by the very words written, and the client for its list.
-The session is --session, else TERMSPRAWL_SESSION_FILE; that of `host start` stays.
-exit status: 0 done (or shown), 1 not written or no answer, 2 nothing was tried
+Only this entry changes; a backup of the file is kept beside it. The new server is started
+and asked for its tools. In the app the entry names TERMSPRAWL_SESSION_FILE's session and
+waits for the app; elsewhere it starts a host where none runs. --session pins a session.
+exit status: 0 written or shown, 1 not written or no answer, 2 nothing was tried
 """
 SESSION = "session"
+APP_WAIT_S = "30"  # from the start of a client to that of the app
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
@@ -65,7 +72,6 @@ def add_target(parser) -> None:
 
 def run(args) -> int:
     from ...base.program import program_file
-    from ...install import shell
     from ...install.dialects import Server
     from ...install.plan import Plan
 
@@ -75,6 +81,33 @@ def run(args) -> int:
         raise UsageError("a path is not valid UTF-8, which no configuration file can hold.", "Use another path.")
     server = Server(argv, _environment(args.env))
     plan = Plan.install(server, *where(args))
+    with _no_host_left(args, words):
+        return _install(args, plan, server)
+
+
+@contextlib.contextmanager
+def _no_host_left(args, words: list[str]) -> Iterator[None]:
+    """Stop the host that only the check of the entry has started; terminals it has none yet."""
+    if not args.write or args.no_verify or "--start-host" not in words:
+        yield
+        return
+    from ...base.layout import DataPaths, default_data_directory
+    from ...host.daemon.control import stop
+    from ...host.daemon.lock import is_held
+
+    data = words[words.index("--data") + 1] if "--data" in words else default_data_directory(os.environ)
+    paths = DataPaths(data)
+    ran_before = is_held(paths)
+    try:
+        yield
+    finally:
+        if not ran_before:
+            stop(paths, kill_sessions=False)
+
+
+def _install(args, plan, server) -> int:
+    from ...install import shell
+
     return shell.install(
         plan,
         server,
@@ -122,18 +155,40 @@ def default_name(server: str) -> str:
 def _server_words(server: str, extra: list[str], session: str | None) -> list[str]:
     """The words behind the program: what `termsprawlctl mcp` takes. Raises UsageError."""
     from ..parser import command_parser
-    from ..results import require_session
     from .mcp import SERVERS
 
     name, *rest = server.split(":")
     if name != SESSION and name not in SERVERS:
         raise UsageError(f"--server {server}: there is no such server.", f"Known: {', '.join(server_names())}.")
     words = [*rest, *extra] if name == SESSION else [name, *rest, *extra]
-    command_parser("mcp").parse_args(words)  # the server's own usage error is better now than in the client
     if name == SESSION:
-        # Clients hand little of their environment on: the path goes into the words.
-        words += ["--session", os.path.abspath(require_session(session))]
-    return ["mcp", *words]
+        words += _session_words(session)
+    command_parser("mcp").parse_args(words)  # the server's own usage error is better now than in the client
+    # Clients hand little of their environment on: the session's path goes into the words.
+    return ["mcp", *words, *(["--session", os.path.abspath(session)] if session and name == SESSION else [])]
+
+
+def _session_words(session: str | None) -> list[str]:
+    """How the entry finds its session again after a reboot. Raises NoSession.
+
+    A session that --session names is the user's choice. That of the app is awaited: the app
+    keeps it over a restart. A host's is not named at all, because the host and its sessions may
+    go: the entry starts the host.
+    """
+    from ...app.discovery import session_file
+    from ...base.layout import default_data_directory
+    from ..session import host_data_directory
+
+    if session is not None:
+        require_session(session)
+        return []
+    named = session_file(None, os.environ)
+    data = host_data_directory(named) if named else default_data_directory(os.environ)
+    if named and data is None:
+        return ["--wait", APP_WAIT_S, "--session", os.path.abspath(named)]
+    # Without our own variables, which no client hands on.
+    usual = default_data_directory({name: os.environ.get(name, "") for name in ("HOME", "XDG_STATE_HOME")})
+    return ["--start-host", *(["--data", str(data)] if data != usual else [])]
 
 
 def _environment(pairs: list[str]) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 
+from ...base.errors import UsageError
+
 # name: what `mcp --help` says of it. The module is commands/mcp_<name>.py, with
 # configure(parser) and run(args).
 SERVERS: dict[str, str] = {
@@ -16,9 +18,12 @@ EPILOG = """\
 examples:
   termsprawlctl mcp
   termsprawlctl mcp --wait 30 --session /path/to/session.json
+  termsprawlctl mcp --start-host
 
 Serves until its input ends. The handshake asks the app for session_info and fails when
 the app cannot be reached; --wait keeps trying for a while. Calls are never repeated.
+--start-host serves the project around the current directory, or --project, from a host
+that it starts where none runs; a session that is named comes first.
 """
 
 
@@ -31,6 +36,9 @@ def configure(parser) -> None:
         default=0.0,
         help="how long the handshake tries again while the app is away (default 0)",
     )
+    parser.add_argument("--start-host", action="store_true", help="start a host if none runs and no session is named")
+    parser.add_argument("--project", metavar="DIR", help="with --start-host: the project folder")
+    parser.add_argument("--data", metavar="DIR", help="with --start-host: data directory of the host")
     parser.set_defaults(server=None)
     if SERVERS:
         _add_servers(parser)
@@ -47,9 +55,20 @@ def run(args) -> int:
 def _run_bridge(args) -> int:
     from ...app.bridge import OPTIONS, Bridge
     from ...mcp.server import serve
+
+    return serve(Bridge(_session(args), args.wait), OPTIONS)
+
+
+def _session(args) -> str:
+    if args.start_host:
+        from ..session import started_host_session
+
+        return started_host_session(args)
+    if args.project is not None or args.data is not None:
+        raise UsageError("--project and --data go with --start-host.", "Add it, or leave them out.")
     from ..results import require_session
 
-    return serve(Bridge(require_session(args.session), args.wait), OPTIONS)
+    return require_session(args.session)
 
 
 def _add_servers(parser) -> None:

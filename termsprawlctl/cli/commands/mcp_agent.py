@@ -47,7 +47,7 @@ def run(args) -> int:
     from ...base.log import log
     from ...mcp.server import serve
 
-    settings = from_environment(os.environ, log)
+    settings = from_environment(dict(os.environ), log)
     apply(args, settings)
     settings.max_runs = args.max_runs
     if args.result_bytes:
