@@ -14,11 +14,12 @@ MAX_INPUT_BYTES = 16 << 20
 _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(:?=)(.*)", re.DOTALL)
 
 
-def read_arguments(words: list[str]) -> object:
+def read_arguments(words: list[str], operation: str | None) -> object:
     """The value of `[JSON | - | @FILE | NAME=TEXT NAME:=JSON ...]`; {} for no words or an empty one.
 
-    No JSON text begins like a field, so the forms cannot be mistaken for each other.
-    Raises UsageError; nothing has been sent then.
+    TEXT is read as the type that the table declares for the operation's argument; where it
+    declares none, TEXT is a string. No JSON text begins like a field, so the forms cannot be
+    mistaken for each other. Raises UsageError; nothing has been sent then.
     """
     if not words:
         return {}
@@ -26,7 +27,7 @@ def read_arguments(words: list[str]) -> object:
         if not console.is_text(word):
             raise UsageError("the arguments are not valid UTF-8 text.")
     if _FIELD.fullmatch(words[0]):
-        return _fields(words)
+        return _fields(words, _kinds(operation))
     if len(words) > 1:
         raise UsageError(
             f"cannot combine {_shown(words[0])} with more arguments.",
@@ -61,7 +62,33 @@ def _parse(text: str | bytes, where: str) -> object:
         ) from None
 
 
-def _fields(words: list[str]) -> dict:
+def _kinds(operation: str | None) -> dict[str, str]:
+    """Argument to its declared type; {} for an operation that the table does not know: the app may."""
+    from ..operations.table import OPERATIONS
+
+    known = OPERATIONS.get(operation) if operation else None
+    return {argument.name: argument.kind for argument in known.arguments} if known else {}
+
+
+def _typed(name: str, text: str, kind: str) -> object:
+    if kind == "number":
+        try:
+            value = jsontext.loads(text)
+        except ValueError:
+            value = None
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value
+        raise UsageError(f"{name} takes a number, not {_shown(text)}.", f"Write it like {name}=1000.")
+    if kind == "boolean":
+        if text in ("true", "false"):
+            return text == "true"
+        raise UsageError(f"{name} takes true or false, not {_shown(text)}.")
+    if kind == "strings":
+        return text.split(",")
+    return text
+
+
+def _fields(words: list[str], kinds: dict[str, str]) -> dict[str, object]:
     values: dict[str, object] = {}
     for word in words:
         match = _FIELD.fullmatch(word)
@@ -72,7 +99,10 @@ def _fields(words: list[str]) -> dict:
             raise UsageError(f"the field {name} is given twice.")
         if sign == ":=" and not text:
             raise UsageError(f"the field {name} has no value after :=.")
-        values[name] = text if sign == "=" else _parse(text, f"the value of {name}")
+        if sign == "=":
+            values[name] = _typed(name, text, kinds.get(name, "string"))
+        else:
+            values[name] = _parse(text, f"the value of {name}")
     return values
 
 

@@ -294,6 +294,46 @@ def test_fields_are_texts_with_one_sign_and_json_with_the_other(app, ctl, env, f
     assert args_sent(app) == args
 
 
+@pytest.mark.parametrize(
+    ("operation", "fields", "args"),
+    [
+        (
+            "terminal_run",
+            ["nodeId=7", "command=1", "timeoutMs=1000"],
+            {"nodeId": "7", "command": "1", "timeoutMs": 1000},
+        ),
+        ("canvas_move", ["nodeId=n", "x=-1.5e2", "y=0"], {"nodeId": "n", "x": -150, "y": 0}),
+        ("canvas_select", ["nodeIds=n-1,n-2"], {"nodeIds": ["n-1", "n-2"]}),
+        ("canvas_select", ["nodeIds=n-1"], {"nodeIds": ["n-1"]}),
+        ("canvas_select", ['nodeIds:=["a,b"]'], {"nodeIds": ["a,b"]}),
+        ("terminal_wait", ["nodeId=n", "exit=true"], {"nodeId": "n", "exit": True}),
+        ("canvas_move", ["nodeId=n", "z=1"], {"nodeId": "n", "z": "1"}),
+        ("not_known_yet", ["x=1"], {"x": "1"}),
+    ],
+    ids=repr,
+)
+def test_a_field_is_read_as_the_type_that_the_operation_declares(app, ctl, env, operation, fields, args):
+    assert run([ctl, "call", operation, *fields], env).status == 0
+    assert args_sent(app) == args
+
+
+@pytest.mark.parametrize(
+    ("operation", "field", "said"),
+    [
+        ("canvas_move", "x=left", "x takes a number, not 'left'. Write it like x=1000."),
+        ("canvas_move", "x=", "x takes a number, not ''."),
+        ("canvas_move", "x=true", "x takes a number"),
+        ("canvas_move", "x=NaN", "x takes a number"),
+        ("terminal_wait", "exit=yes", "exit takes true or false, not 'yes'."),
+    ],
+)
+def test_a_field_of_another_type_is_refused_before_anything_is_sent(app, ctl, env, operation, field, said):
+    done = run([ctl, "call", operation, "nodeId=n", field], env)
+    assert (done.status, done.out) == (2, b"")
+    assert said in done.err.decode()
+    assert app.connections == 0
+
+
 @pytest.mark.parametrize("text", ["null", "[]", "0", '""', "false"])
 def test_json_that_is_no_object_is_for_the_app_to_refuse(app, ctl, env, text):
     assert run([ctl, "call", "x", text], env).status == 0

@@ -63,4 +63,4 @@ def test_the_manual_page_is_read_without_a_warning():
     assert [line for line in done.stderr.splitlines() if "warning" in line or "error" in line] == []
     shown = re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
     assert "TERMSPRAWLCTL(1)" in shown
-    assert "termsprawlctl call canvas_move nodeId=n-1 x:=20 y:=40" in shown
+    assert "termsprawlctl call canvas_move nodeId=n-1 x=20 y=40" in shown

@@ -368,10 +368,13 @@ def test_doctor_loads_what_it_needs_and_nothing_else(version, session, ctl):
     assert loaded & unused == set()
 
 
-@pytest.mark.parametrize("words", [["call", "x", "a=1"], ["call", "x", "{}"]])
-def test_call_loads_its_arguments_on_top_and_nothing_else(words, session, ctl):
+TABLE = {"termsprawlctl.operations", "termsprawlctl.operations.table", "termsprawlctl.operations.guides"}
+
+
+@pytest.mark.parametrize(("words", "types"), [(["call", "x", "a=1"], TABLE), (["call", "x", "{}"], set())])
+def test_call_loads_its_arguments_on_top_and_nothing_else(words, types, session, ctl):
     loaded = set(modules_of(new_enough()[-1], ctl, *words, "--session", session))
-    on_top = {"termsprawlctl.cli.commands.call", "termsprawlctl.cli.fields"}
+    on_top = {"termsprawlctl.cli.commands.call", "termsprawlctl.cli.fields", *types}
     own = {name for name in loaded if name.startswith("termsprawlctl")}
     assert own == OWN - {"termsprawlctl.cli.commands.doctor"} | on_top
 

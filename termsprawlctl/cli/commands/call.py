@@ -10,7 +10,8 @@ EPILOG = """\
 examples:
   termsprawlctl call canvas_list
   termsprawlctl call terminal_read '{"nodeId": "n-1", "maxChars": 2000}'
-  termsprawlctl call canvas_move nodeId=n-1 x:=20 y:=40
+  termsprawlctl call canvas_move nodeId=n-1 x=20 y=40
+  termsprawlctl call canvas_select nodeIds=n-1,n-2
   termsprawlctl call sticky_open @note.json
   printf '{"text": "hello"}' | termsprawlctl call sticky_open -
   termsprawlctl call terminal_open --field value.nodeId
@@ -29,7 +30,7 @@ def configure(parser) -> None:
         nargs="*",
         metavar="ARGS",
         help="a JSON object; - reads it from standard input, @FILE from a file; or fields: "
-        "NAME=TEXT gives a string, NAME:=JSON any value",
+        "NAME=TEXT is read as the argument's type (lists with commas), NAME:=JSON is any value",
     )
     parser.add_argument("--field", metavar="PATH", help="print only this value, raw, for example value.output")
     parser.add_argument(
@@ -41,7 +42,7 @@ def run(args) -> int:
     from ...app.transport import call
 
     session = require_session(args.session)
-    arguments = read_arguments(args.arguments)
+    arguments = read_arguments(args.arguments, args.operation)
     delivery = deliver(args.field, args.save)
     result = call(session, args.operation, arguments)
     status = delivery(result)
