@@ -66,7 +66,7 @@ def test_each_example_is_a_call_that_the_table_allows(topic):
             if option in rest:
                 position = rest.index(option)
                 del rest[position : position + 2]
-        schema.validate(operation, fields.read_arguments(rest))
+        schema.validate(operation, fields.read_arguments(rest, operation))
 
 
 @pytest.mark.parametrize("topic", guides.TOPICS)
