@@ -129,7 +129,7 @@ def test_a_session_file_of_any_content_opens_nothing_unasked_and_closes_nothing(
         assert session.node_id in ("n-1", "n-good")
         assert len(session.token) >= 32
         assert store.find(session.token) is not None
-        json.dumps(session.status)
+        json.dumps(session.status.as_json())
     assert content(paths.session("n-1")) == data
 
 

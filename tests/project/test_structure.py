@@ -29,8 +29,8 @@ FLOORS = (
 INNER_FLOORS = {
     "agents": (("model",), ("clis",), ("runs",), ("server",), ("shell",)),
     "host": (
-        ("canvas", "launch", "registry"),
-        ("messaging",),
+        ("canvas", "registry"),
+        ("launch", "messaging"),
         ("terminals",),
         ("operations",),
         ("http",),

@@ -18,6 +18,7 @@ from termsprawlctl.host.canvas import project_file
 from termsprawlctl.host.messaging import links
 from termsprawlctl.host.registry.projects import ProjectStore
 from termsprawlctl.host.registry.sessions import SessionStore
+from termsprawlctl.host.registry.status import SHELL_STATUS
 
 # Whatever reads it as more than a name (tmux's formats, a shell, options) would leave a file behind.
 NAME = """-x #(touch ran) $(touch ran) `touch ran`;touch ran;'; touch ran; '"; touch ran; " #{S:x} %H ##"""
@@ -107,7 +108,7 @@ def test_links_between_agents_are_not_written_out_of_the_project(tmp_path):
     (folder / ".termsprawl" / "links").symlink_to(outside)
     project = ProjectStore(paths).register(str(folder))
     for node in ("n-1", "n-2"):
-        SessionStore(paths).provision(node, project, {})
+        SessionStore(paths).provision(node, project, SHELL_STATUS)
     with pytest.raises(CtlError, match="leads out of the project"):
         links.link(paths, "n-1", "n-2")
     assert os.listdir(outside) == []

@@ -185,8 +185,9 @@ def _right_edge(document: dict) -> float:
 
 def _number(holder: object, key: str) -> float:
     value = holder.get(key) if isinstance(holder, dict) else None
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return value if is_number and abs(value) <= MAX_COORDINATE else 0
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    return value if abs(value) <= MAX_COORDINATE else 0
 
 
 def _plain(number: float) -> float:

@@ -51,13 +51,14 @@ class Audit:
         content = {"time": stamp, "event": kind, **{name: value for name, value in fields.items() if value is not None}}
         line = json.dumps(content, separators=(",", ":")).encode() + b"\n"
         with self._lock, contextlib.suppress(OSError):
-            if self._descriptor is None:
-                self._open(max(numbers(self._directory), default=1))
+            descriptor = self._descriptor
+            if descriptor is None:
+                descriptor = self._open(max(numbers(self._directory), default=1))
             if self._size + len(line) > MAX_FILE_BYTES:
-                self._open(self._number + 1)
+                descriptor = self._open(self._number + 1)
             if self._is_cut:
                 line = b"\n" + line
-            written = os.write(self._descriptor, line)
+            written = os.write(descriptor, line)
             self._size += written
             self._is_cut = written < len(line)
 
@@ -67,7 +68,7 @@ class Audit:
                 os.close(self._descriptor)
                 self._descriptor = None
 
-    def _open(self, number: int) -> None:
+    def _open(self, number: int) -> int:
         private_directory(self._directory)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
         descriptor = os.open(_path(self._directory, number), flags, 0o600)
@@ -82,6 +83,7 @@ class Audit:
         for old in numbers(self._directory):
             if old <= number - KEPT_FILES:
                 remove_quietly(_path(self._directory, old))
+        return descriptor
 
 
 class Follower:

@@ -13,8 +13,8 @@ import shutil
 
 from ...base.errors import CtlError
 from ..canvas import model, project_file
-from ..operations.nodes import kind_of
 from ..registry.projects import operator_node
+from ..registry.status import SHELL
 
 
 def recover(host) -> None:
@@ -75,11 +75,11 @@ def _recover_project(host, identity: str, folder: str, running: dict, sessions: 
 
 
 def _add_node(document: dict, node_id: str, folder: str, session) -> None:
-    kind = "shell" if session is None else kind_of(session)
-    if kind == "shell":
+    program = SHELL if session is None else session.status.adapter.program
+    if program == SHELL:
         model.add_terminal(document, node_id, "Terminal", folder)
     else:
-        model.add_terminal(document, node_id, kind, folder)["data"]["command"] = kind
+        model.add_terminal(document, node_id, program, folder)["data"]["command"] = program
 
 
 def _remove_launch_folders(host, running: dict) -> None:

@@ -30,6 +30,7 @@ from ..launch import launching
 from ..messaging.tasks import TaskStore
 from ..operations import HANDLERS
 from ..operations.ordering import Turns
+from ..operations.receipts import Receipts
 from ..registry.projects import ProjectStore
 from ..registry.sessions import SessionStore
 from ..terminals import nodes
@@ -40,7 +41,6 @@ from . import log
 from .audit import Audit
 from .lock import ServerLock
 from .monitor import Monitor
-from .receipts import Receipts
 from .recovery import recover
 
 QUEUE_WAIT_S = 15.0  # the contract's: an operation that waited longer is dropped

@@ -20,6 +20,7 @@ from ...base.files import Explained
 from ...operations.schema import InvalidCall, validate
 from .. import operations
 from ..operations.ordering import ExpiredError, InTurn, Later, turn_of
+from ..registry.sessions import Session
 from .events import note_call
 
 # 64,000 characters of any script, each written as two JSON escapes; the app takes 128 KiB.
@@ -57,7 +58,7 @@ class Admitted:
     """A head that is served: whose it is, and how many bytes of body follow."""
 
     token: str
-    session: Any
+    session: Session
     length: int
     wants_continue: bool
     wants_processing: bool  # to hear once the call only waits
@@ -157,7 +158,7 @@ def _noted(
 
 
 def _perform(
-    host: Any, session: Any, request: dict[str, Any], in_turn: Callable[..., object], begun: Callable[[], None]
+    host: Any, session: Session, request: dict[str, Any], in_turn: Callable[..., object], begun: Callable[[], None]
 ) -> object:
     args: Any = request.get("args")
     operation = validate(request.get("operation"), args)

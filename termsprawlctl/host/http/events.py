@@ -15,9 +15,9 @@ def note_call(host, session, request: dict, value: object, duration_ms: int) -> 
     if not isinstance(operation, str) or operation not in HANDLERS:
         operation = None  # whatever a client sends is no name of ours
     caller, project = session.node_id, session.project_id
-    is_ok = isinstance(value, dict)
+    is_ok = value is not None
     node_id = args.get("nodeId") if isinstance(args, dict) else None
-    made = value.get("nodeId") if is_ok else None
+    made = value.get("nodeId") if isinstance(value, dict) else None
     if operation is not None and OPERATIONS[operation].creates_node and made:
         node_id = made
         host.audit.event("node-opened", project=project, node=made, caller=caller)

@@ -105,7 +105,8 @@ def _texts(content: object):
 def _without_reminders(text: str) -> str:
     """Not by a pattern: many beginnings without an end would take one the square of their number."""
     begin, end = _REMINDER
-    kept, position = [], 0
+    kept: list[str] = []
+    position = 0
     while True:
         start = text.find(begin, position)
         stop = text.find(end, start) if start >= 0 else -1

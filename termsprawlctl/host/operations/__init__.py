@@ -1,35 +1,16 @@
-"""What each operation does here.
-
-A handler is a function `(host, session, args) -> value` of the operation's name; its
-arguments are validated, its project's turn is held. A CtlError is the tool's answer
-"no", with a text for the agent.
-"""
+"""What each operation does here: one handler each, bound to its declaration in the table."""
 
 from __future__ import annotations
 
-from ...operations.table import OPERATIONS
-from . import agents, artifacts, canvas, context, extensions, messaging, session, terminals
-from .nodes import ToolRefusal
+# Each binds its handlers when it is loaded.
+from . import agents, artifacts, canvas, context, extensions, messaging, session, terminals  # noqa: F401
+from .binding import NOT_OFFERED, Arguments, Caller, HostContext, ToolRefusal, all_bound
 
-_MODULES = (session, canvas, terminals, agents, messaging, context, artifacts, extensions)
-
-
-def _handlers() -> dict:
-    found = {name: getattr(module, name) for module in _MODULES for name in OPERATIONS if hasattr(module, name)}
-    return {name: found[name] for name in OPERATIONS if name in found}
+HANDLERS = all_bound()
 
 
-# name -> handler in the table's order. What stands in the table only is not supported yet.
-HANDLERS = _handlers()
-
-
-def run(host, caller, operation: str, args: dict) -> object:
+def run(host: HostContext, caller: Caller, operation: str, args: Arguments) -> object:
     """Run a validated operation for a caller. Raises CtlError, OSError."""
-    handler = HANDLERS.get(operation)
-    if handler is None and operation.startswith("browser_"):
+    if operation in NOT_OFFERED:
         raise ToolRefusal("This host has no browser.", "session_info lists the operations that it offers.")
-    if handler is None:
-        raise ToolRefusal(
-            f"{operation} is not supported by this host yet.", "session_info lists the operations that it offers."
-        )
-    return handler(host, caller, args)
+    return HANDLERS[operation](host, caller, args)

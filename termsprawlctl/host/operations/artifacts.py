@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..canvas import artifacts, model, project_file
+from .binding import Arguments, Caller, HostContext, handles
 from .nodes import new_id
 
 
-def artifact_open(host, caller, args) -> dict:
+@handles("artifact_open")
+def artifact_open(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     folder = host.projects.folder(caller.project_id)
     path = artifacts.resolve(args["path"], folder)
     node_id = new_id()

@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ..canvas import model, project_file
+from .binding import Arguments, Caller, HostContext, handles
 from .nodes import new_id
 
 
-def canvas_list(host, caller, _args) -> dict:
+@handles("canvas_list")
+def canvas_list(host: HostContext, caller: Caller, _args: Arguments) -> dict[str, Any]:
     document = project_file.load(host.projects.folder(caller.project_id))
     return {"projectId": caller.project_id, "rev": document.get("rev", 0), "nodes": document["nodes"]}
 
 
-def canvas_select(host, caller, args) -> dict:
+@handles("canvas_select")
+def canvas_select(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     _change(host, caller, lambda document: model.select(document, args["nodeIds"]))
     return {"nodeIds": list(dict.fromkeys(args["nodeIds"]))}
 
 
-def canvas_move(host, caller, args) -> dict:
+@handles("canvas_move")
+def canvas_move(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     position = _change(host, caller, lambda document: model.move(document, args["nodeId"], args["x"], args["y"]))
     return {"nodeId": args["nodeId"], "position": position}
 
 
-def canvas_resize(host, caller, args) -> dict:
+@handles("canvas_resize")
+def canvas_resize(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     size = _change(host, caller, lambda document: model.resize(document, args["nodeId"], args["width"], args["height"]))
     return {"nodeId": args["nodeId"], "style": size}
 
 
-def canvas_group(host, caller, args) -> dict:
+@handles("canvas_group")
+def canvas_group(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     group_id = new_id("g")
     title = args.get("title") or "Group"
     frame = _change(host, caller, lambda document: model.group(document, group_id, args["nodeIds"], title))
     return {"nodeId": group_id, "position": frame["position"], "style": frame["style"]}
 
 
-def sticky_open(host, caller, args) -> dict:
+@handles("sticky_open")
+def sticky_open(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     node_id = new_id()
     _change(host, caller, lambda document: model.add_sticky(document, node_id, args["text"]))
     return {"nodeId": node_id}
 
 
-def _change(host, caller, edit):
+def _change(host: HostContext, caller: Caller, edit: Callable[[dict[str, Any]], Any]) -> Any:
     return project_file.change(host.projects.folder(caller.project_id), edit)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...base import processtable
 from ...base.errors import CtlError
 from ...base.tmux import TmuxError
 from ..canvas import model, project_file
 from ..messaging import claude_files, context, links
-from .nodes import kind_of, other_sessions
+from .binding import Arguments, Caller, HostContext, handles
+from .nodes import other_sessions
 
 MAX_PEERS = 100
 
 
-def context_read(host, caller, _args) -> dict:
+@handles("context_read")
+def context_read(host: HostContext, caller: Caller, _args: Arguments) -> dict[str, Any]:
     """The recent turns of every peer that an enabled link joins with the caller, whichever way it leads."""
     folder = host.projects.folder(caller.project_id)
     joined = {node for pair in links.enabled(folder) if caller.node_id in pair for node in pair}
@@ -24,7 +28,7 @@ def context_read(host, caller, _args) -> dict:
     for peer in sorted(peers, key=lambda one: one.node_id):
         path = configuration and claude_files.find(configuration, peer.node_id, _pids(host, peer), folder)
         turns = claude_files.recent_turns(path) if path else []
-        name = f"{peer.node_id} ({kind_of(peer)})"
+        name = f"{peer.node_id} ({peer.status.adapter.program or 'unknown'})"
         if turns:
             title = model.title(model.find(document, peer.node_id))
             parts.append(context.Part(f"# {name} {title}".rstrip(), turns))
@@ -35,7 +39,7 @@ def context_read(host, caller, _args) -> dict:
     return {"text": context.render(parts)}
 
 
-def _environment(host) -> dict[str, str]:
+def _environment(host: HostContext) -> dict[str, str]:
     """What the terminals' programs start out with: it stays as it was when the tmux server started."""
     try:
         listing = host.tmux.run("show-environment", "-g")
@@ -45,7 +49,7 @@ def _environment(host) -> dict[str, str]:
     return {name: value for name, sign, value in rows if sign}
 
 
-def _pids(host, peer) -> list[int]:
+def _pids(host: HostContext, peer: Caller) -> list[int]:
     try:
         return processtable.on_terminal(host.terminals.describe(peer.node_id, "#{pane_tty}"))
     except CtlError:

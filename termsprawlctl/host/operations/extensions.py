@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...base.errors import CtlError
 from ...operations.table import MAX_WAIT_MS
 from ..terminals.keys import tmux_keys
 from ..terminals.screen.transcript import Transcript, whole_bytes
 from ..terminals.shells import commands
 from ..terminals.shells.waiting import Conditions, Wait
-from .nodes import ToolRefusal, others_terminal, terminal, typed_text
+from ..terminals.streams import Stream
+from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
+from .nodes import others_terminal, terminal, typed_text
 from .ordering import Later
 
 SCREEN_CHARS = 4_000  # of a screen or tail in an answer; a whole screen of the usual size has 3,840
@@ -18,16 +22,17 @@ MAX_NEW_BYTES = 32 << 10
 MAX_REQUEST_ID_CHARS = 200
 
 
-def terminal_run(host, session, args) -> Later:
+@handles("terminal_run")
+def terminal_run(host: HostContext, caller: Caller, args: Arguments) -> Later:
     command, timeout_s = typed_text(args, "command"), _timeout_s(args)
-    node_id = others_terminal(host, session, args)
+    node_id = others_terminal(host, caller, args)
     if not command.strip():
         raise ToolRefusal("The command is empty; nothing was run.", "Give a command line.")
     running = host.commands.start(node_id, command)
     return Later(lambda: _finish_run(host, running, timeout_s))
 
 
-def _finish_run(host, running, timeout_s: float) -> dict:
+def _finish_run(host: HostContext, running: commands.Running, timeout_s: float) -> dict[str, Any]:
     node_id, recording, pane = running.node_id, running.recording, running.pane
     try:
         how = host.commands.wait(running, timeout_s, host.stopping)
@@ -57,8 +62,9 @@ def _finish_run(host, running, timeout_s: float) -> dict:
     return {**value, **_place(running.stream)}
 
 
-def terminal_wait(host, session, args) -> Later:
-    node_id = terminal(host, session, args)
+@handles("terminal_wait")
+def terminal_wait(host: HostContext, caller: Caller, args: Arguments) -> Later:
+    node_id = terminal(host, caller, args)
     text, pattern = args.get("text"), args.get("pattern")
     if text is not None and pattern is not None:
         raise ToolRefusal("Both text and pattern are given.", "Give one of them.")
@@ -75,7 +81,7 @@ def terminal_wait(host, session, args) -> Later:
     return Later(lambda: _finish_wait(host, node_id, stream, wait.run(timeout_s, host.stopping)))
 
 
-def _finish_wait(host, node_id: str, stream, outcome) -> dict:
+def _finish_wait(host: HostContext, node_id: str, stream: Stream, outcome: Any) -> dict[str, Any]:
     value = {"nodeId": node_id, "reason": outcome.reason}
     if outcome.match is not None:
         value["match"] = outcome.match[-TAIL_CHARS:]
@@ -88,8 +94,9 @@ def _finish_wait(host, node_id: str, stream, outcome) -> dict:
     return {**value, **_place(stream, outcome.offset)}
 
 
-def terminal_since(host, session, args) -> dict:
-    node_id = terminal(host, session, args)
+@handles("terminal_since")
+def terminal_since(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
+    node_id = terminal(host, caller, args)
     pane = host.panes.look(node_id)
     stream = host.streams.get(node_id)
     cursor = args.get("cursor")
@@ -112,16 +119,17 @@ def terminal_since(host, session, args) -> dict:
     }
 
 
-def terminal_send(host, session, args) -> dict:
+@handles("terminal_send")
+def terminal_send(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     text = typed_text(args, "text")
-    node_id = others_terminal(host, session, args)
+    node_id = others_terminal(host, caller, args)
     names, request_id = args.get("keys", []), args["requestId"]
     if not text and not names:
         raise ToolRefusal("Nothing is given to type.", "Give text, keys, or both.")
     if not 0 < len(request_id) <= MAX_REQUEST_ID_CHARS:
         raise ToolRefusal(f"requestId has to have 1 to {MAX_REQUEST_ID_CHARS} characters; nothing was typed.")
     request = (node_id, text, tuple(names))
-    receipt = host.receipts.find(session.node_id, request_id, request)
+    receipt = host.receipts.find(caller.node_id, request_id, request)
     if receipt is not None:
         return receipt
     keys = tmux_keys(names)
@@ -139,20 +147,20 @@ def terminal_send(host, session, args) -> dict:
     if keys:
         host.panes.press(node_id, pane, keys)
     receipt = {"nodeId": node_id, "delivered": True, "requestId": request_id, "cursor": stream.cursor(before)}
-    return host.receipts.keep(session.node_id, request_id, request, receipt)
+    return host.receipts.keep(caller.node_id, request_id, request, receipt)
 
 
-def _timeout_s(args) -> float:
+def _timeout_s(args: Arguments) -> float:
     return max(0.0, min(args.get("timeoutMs", MAX_WAIT_MS), MAX_WAIT_MS)) / 1000
 
 
-def _place(stream, offset: int | None = None) -> dict:
+def _place(stream: Stream, offset: int | None = None) -> dict[str, str]:
     """Where to read on, and what the caller has seen: both end at the same byte."""
     cursor = stream.cursor(offset)
     return {"cursor": cursor, "revision": cursor}
 
 
-def _screen(host, node_id: str) -> str:
+def _screen(host: HostContext, node_id: str) -> str:
     """What the terminal shows now; "" when it has just ended."""
     try:
         rows = host.panes.screen(node_id, host.panes.look(node_id))

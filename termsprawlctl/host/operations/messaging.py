@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..canvas import model, project_file
 from ..messaging import links, messages, tasks
+from ..registry.status import SHELL
 from ..terminals import delivery
-from .nodes import ToolRefusal, is_verified_agent, kind_of, other_sessions
+from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
+from .nodes import other_sessions
 
 _ENDED = "The recipient's terminal has ended. The work may have been done in part."
 
 
-def agent_cards(host, caller, _args) -> dict:
+@handles("agent_cards")
+def agent_cards(host: HostContext, caller: Caller, _args: Arguments) -> dict[str, Any]:
     """The caller's view of the agents of its project.
 
     Shells are agents for those alone whom a link joins with them: with that the user said
@@ -20,17 +25,17 @@ def agent_cards(host, caller, _args) -> dict:
     document, enabled, alive = project_file.load(folder), links.enabled(folder), host.terminals.alive()
     cards = []
     for other in other_sessions(host, caller):
-        kind = kind_of(other)
+        program = other.status.adapter.program
         pair = (caller.node_id, other.node_id)
-        if kind == "shell" and pair not in enabled and pair[::-1] not in enabled:
+        if program == SHELL and pair not in enabled and pair[::-1] not in enabled:
             continue
         node = model.find(document, other.node_id)
         cards.append(
             {
                 "nodeId": other.node_id,
                 "title": model.title(node),
-                "kind": kind,
-                "state": other.status.get("state"),
+                "kind": program or "unknown",
+                "state": other.status.state,
                 "running": alive.get(other.node_id) == caller.project_id,
                 "linkEnabled": pair in enabled,
             }
@@ -38,7 +43,8 @@ def agent_cards(host, caller, _args) -> dict:
     return {"nodeId": caller.node_id, "agents": cards}
 
 
-def agent_send(host, caller, args) -> dict:
+@handles("agent_send")
+def agent_send(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     recipient, message_id, text = args["nodeId"], args["messageId"], args["text"]
     messages.check_message_id(message_id)
     messages.check_text(text)
@@ -48,21 +54,23 @@ def agent_send(host, caller, args) -> dict:
     other = _recipient(host, caller, recipient)
     task = host.tasks.create(caller.project_id, caller.node_id, recipient, message_id, text)
     try:
-        delivery.deliver(host.terminals, recipient, task, is_agent=is_verified_agent(other))
+        delivery.deliver(host.terminals, recipient, task, is_agent=other.status.adapter.is_verified)
     except BaseException:
         host.tasks.fail(task, "It could not be delivered, or only in part.")
         raise
     return _view(task, caller)
 
 
-def agent_task(host, caller, args) -> dict:
+@handles("agent_task")
+def agent_task(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     task = _task(host, caller, args["taskId"])
     if task.state == tasks.SUBMITTED and host.terminals.project_of(task.recipient) != task.project_id:
         host.tasks.fail(task, _ENDED)
     return _view(task, caller)
 
 
-def agent_reply(host, caller, args) -> dict:
+@handles("agent_reply")
+def agent_reply(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     task = _task(host, caller, args["taskId"])
     if task.recipient != caller.node_id:
         raise ToolRefusal(f"Task {task.task_id} was not sent to you.", "Only its recipient can answer it.")
@@ -71,7 +79,7 @@ def agent_reply(host, caller, args) -> dict:
     return _view(task, caller)
 
 
-def _recipient(host, caller, node_id: str):
+def _recipient(host: HostContext, caller: Caller, node_id: str) -> Caller:
     """The session of a node that the caller may send work to. Raises ToolRefusal."""
     found = [other for other in other_sessions(host, caller) if other.node_id == node_id]
     if not found:
@@ -83,7 +91,7 @@ def _recipient(host, caller, node_id: str):
     return found[0]
 
 
-def _task(host, caller, task_id: str) -> tasks.Task:
+def _task(host: HostContext, caller: Caller, task_id: str) -> tasks.Task:
     """A task that the caller sent or received; another's is as unknown as none."""
     task = host.tasks.get(task_id)
     if task is None or task.project_id != caller.project_id or caller.node_id not in (task.sender, task.recipient):
@@ -91,7 +99,7 @@ def _task(host, caller, task_id: str) -> tasks.Task:
     return task
 
 
-def _view(task: tasks.Task, caller) -> dict:
+def _view(task: tasks.Task, caller: Caller) -> dict[str, Any]:
     """What the sender or the recipient sees: the text only the recipient, the sender has it."""
     view = {
         "taskId": task.task_id,

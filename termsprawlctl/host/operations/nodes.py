@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import namedtuple
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ...base.errors import CtlError
 from ...base.layout import is_id
 from ...operations.schema import InvalidCall
 from ..canvas import model, project_file
-from ..registry.projects import CLI_STATUS, operator_node
+from ..registry.projects import operator_node
+from .binding import Arguments, Caller, HostContext, ToolRefusal
 
 
-class ToolRefusal(CtlError):
-    """The operation is understood and refused; the text is for the agent."""
+@dataclass(frozen=True)
+class NewNode:
+    """A node that is being made: its id, and its project's folder."""
 
-
-# id: a new node id; folder: the project's folder.
-NewNode = namedtuple("NewNode", "id folder")
+    id: str
+    folder: str
 
 
 def new_id(kind: str = "n") -> str:
@@ -27,7 +29,7 @@ def new_id(kind: str = "n") -> str:
 
 
 @contextlib.contextmanager
-def new_node(host, caller):
+def new_node(host: HostContext, caller: Caller) -> Iterator[NewNode]:
     """A NewNode to start something in; whatever fails in the block leaves nothing of it behind."""
     folder = host.projects.folder(caller.project_id)
     project_file.load(folder)  # a project file that cannot be written to later has to stop this first
@@ -43,25 +45,12 @@ def new_node(host, caller):
         raise
 
 
-def is_agent(host, node_id: str) -> bool:
+def is_agent(host: HostContext, node_id: str) -> bool:
     """Whether a node was launched as an agent, so that its prompt is no shell's."""
-    return any(
-        one.node_id == node_id and one.status.get("adapter") != CLI_STATUS["adapter"] for one in host.sessions.all()
-    )
+    return any(one.node_id == node_id and one.status.adapter.is_agent for one in host.sessions.all())
 
 
-def is_verified_agent(session) -> bool:
-    """Whether an agent runs there that its own help proved to be one, so that no shell reads what is typed."""
-    adapter = str(session.status.get("adapter", ""))
-    return adapter.endswith(("-mcp", "-cli")) and adapter != CLI_STATUS["adapter"]
-
-
-def kind_of(session) -> str:
-    """What a node is: "claude", "codex" ... by its adapter, "shell" for a plain terminal."""
-    return str(session.status.get("adapter", "")).rpartition("-")[0] or "unknown"
-
-
-def other_sessions(host, caller) -> list:
+def other_sessions(host: HostContext, caller: Caller) -> list[Caller]:
     """The sessions of the other nodes of the caller's project; a person is no node."""
     person = operator_node(caller.project_id)
     return [
@@ -71,7 +60,7 @@ def other_sessions(host, caller) -> list:
     ]
 
 
-def terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
+def terminal(host: HostContext, caller: Caller, args: Arguments, *, may_have_ended: bool = False) -> str:
     """The id of a terminal of this project. Raises ToolRefusal."""
     node_id = args["nodeId"]
     if is_id(node_id) and host.terminals.project_of(node_id) == caller.project_id:
@@ -89,7 +78,7 @@ def terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
     )
 
 
-def others_terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
+def others_terminal(host: HostContext, caller: Caller, args: Arguments, *, may_have_ended: bool = False) -> str:
     """Like terminal(), and not the caller's own: an agent may look at itself, not steer itself."""
     if args["nodeId"] == caller.node_id:
         raise ToolRefusal(
@@ -99,13 +88,13 @@ def others_terminal(host, caller, args, *, may_have_ended: bool = False) -> str:
     return terminal(host, caller, args, may_have_ended=may_have_ended)
 
 
-def typed_text(args, name: str) -> str:
+def typed_text(args: Arguments, name: str) -> str:
     """An argument that a program will read as UTF-8; "" where it is not given.
 
     Raises InvalidCall for a lone surrogate, which JSON can hold and UTF-8 cannot: what
     was typed would not be what was asked for.
     """
-    text = args.get(name, "")
+    text: str = args.get(name, "")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ... import __version__
 from ...operations import guides
-from ..launch import adapters
-from .nodes import ToolRefusal
+from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
 
 
-def session_info(host, caller, _args) -> dict:
-    status = adapters.connected(caller.status)
-    if status is not None:
+@handles("session_info")
+def session_info(host: HostContext, caller: Caller, _args: Arguments) -> dict[str, Any]:
+    status = caller.status.after_a_call()
+    if status != caller.status:
         try:
             caller = host.sessions.set_status(caller.node_id, status)
         except KeyError:  # another process took the file away since the token was checked
@@ -20,7 +22,7 @@ def session_info(host, caller, _args) -> dict:
         "projectId": caller.project_id,
         "instanceId": host.instance_id,
         "host": "local",
-        "status": caller.status,
+        "status": caller.status.as_json(),
         "appVersion": f"termsprawlctl {__version__}",
         "preferencesFile": host.paths.preferences,
         "guidesDirectory": host.paths.guides,
@@ -29,5 +31,6 @@ def session_info(host, caller, _args) -> dict:
     }
 
 
-def guide_read(_host, _caller, args) -> dict:
+@handles("guide_read")
+def guide_read(_host: HostContext, _caller: Caller, args: Arguments) -> dict[str, Any]:
     return {"topic": args["topic"], "text": guides.read(args["topic"])}

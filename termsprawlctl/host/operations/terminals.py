@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...windows.external import open_window
 from ..canvas import model, project_file
-from ..registry.projects import CLI_STATUS
+from ..registry.status import SHELL_STATUS
 from ..terminals.nodes import DEFAULT_READ_CHARS, MAX_READ_CHARS
-from .nodes import ToolRefusal, is_agent, new_node, others_terminal, terminal, typed_text
+from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
+from .nodes import is_agent, new_node, others_terminal, terminal, typed_text
 
 
-def terminal_open(host, caller, args) -> dict:
+@handles("terminal_open")
+def terminal_open(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     with new_node(host, caller) as node:
-        host.sessions.provision(node.id, caller.project_id, CLI_STATUS)
+        host.sessions.provision(node.id, caller.project_id, SHELL_STATUS)
         environment = host.prepare_node(node.id, caller.project_id)
         host.terminals.open(node.id, caller.project_id, node.folder, environment)
         title = args.get("title") or "Terminal"
@@ -19,13 +23,15 @@ def terminal_open(host, caller, args) -> dict:
     return {"nodeId": node.id}
 
 
-def terminal_read(host, caller, args) -> dict:
+@handles("terminal_read")
+def terminal_read(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     node_id = terminal(host, caller, args)
     max_chars = args.get("maxChars", DEFAULT_READ_CHARS)
     return {"nodeId": node_id, "output": host.terminals.read(node_id, max(0, min(int(max_chars), MAX_READ_CHARS)))}
 
 
-def terminal_submit(host, caller, args) -> dict:
+@handles("terminal_submit")
+def terminal_submit(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     command = typed_text(args, "command")
     node_id = others_terminal(host, caller, args)
     if is_agent(host, node_id):
@@ -34,27 +40,31 @@ def terminal_submit(host, caller, args) -> dict:
     return {"nodeId": node_id, "delivered": True}
 
 
-def terminal_input(host, caller, args) -> dict:
+@handles("terminal_input")
+def terminal_input(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     text = typed_text(args, "text")
     node_id = others_terminal(host, caller, args)
     host.terminals.type(node_id, text)
     return {"nodeId": node_id, "delivered": True}
 
 
-def terminal_interrupt(host, caller, args) -> dict:
+@handles("terminal_interrupt")
+def terminal_interrupt(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     node_id = others_terminal(host, caller, args)
     host.terminals.interrupt(node_id)
     return {"nodeId": node_id, "delivered": True}
 
 
-def terminal_external(host, caller, args) -> dict:
+@handles("terminal_external")
+def terminal_external(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     node_id = terminal(host, caller, args)
     # A started emulator is a success; its window may still be coming up.
     open_window(host.paths.root, node_id, server=host.tmux)
     return {"nodeId": node_id, "attached": True}
 
 
-def terminal_close(host, caller, args) -> dict:
+@handles("terminal_close")
+def terminal_close(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     node_id = others_terminal(host, caller, args, may_have_ended=True)
     # The file first: when it cannot be written, the terminal stays whole.
     folder = host.projects.folder(caller.project_id)

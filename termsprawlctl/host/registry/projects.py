@@ -11,9 +11,7 @@ from ...base.errors import CtlError
 from ...base.files import Explained, private_directory, read_small, remove_quietly, write_atomically
 from ...base.layout import DataPaths
 from .sessions import Session, SessionStore
-
-# What the app says of a node that was given instructions but no MCP connection.
-CLI_STATUS = {"state": "cli-fallback", "adapter": "shell-cli", "reason": "Use the CLI in TERMSPRAWL_CTL"}
+from .status import SHELL_STATUS
 
 
 def project_id(folder: str) -> str:
@@ -77,7 +75,7 @@ class ProjectStore:
         return {identity: folder for identity, folder in self._registered() if _is_gone(folder)}
 
     def _registered(self) -> list[tuple[str, str]]:
-        found = []
+        found: list[tuple[str, str]] = []
         try:
             names = sorted(os.listdir(self._paths.projects))
         except OSError:
@@ -110,7 +108,7 @@ def operator_session(paths: DataPaths, folder: str) -> Session:
     """Register a folder and give its person a session: a node without a terminal, `cli-…`."""
     with Explained(f"cannot use the data directory {paths.root}"):
         identity = ProjectStore(paths).register(folder)
-        return SessionStore(paths).provision(operator_node(identity), identity, CLI_STATUS)
+        return SessionStore(paths).provision(operator_node(identity), identity, SHELL_STATUS)
 
 
 def operator_node(identity: str) -> str:

@@ -10,13 +10,12 @@ import re
 import secrets
 import threading
 import time
-from collections import namedtuple
+from dataclasses import dataclass, field, replace
 
 from ...base import jsontext
 from ...base.files import private_directory, read_small, remove_quietly, write_atomically
 from ...base.layout import DataPaths, is_id
-
-Session = namedtuple("Session", "node_id project_id token status")
+from .status import Status
 
 # The time stamp of a directory may stand still for a clock tick (up to 10 ms) while
 # files are added; one as fresh as this is not trusted to be final.
@@ -25,6 +24,16 @@ _FRESH_S = 0.1
 _TOKEN = re.compile(r"[!-~]{32,}")
 # Why a file cannot be read for the moment, whatever is in it.
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+@dataclass(frozen=True)
+class Session:
+    """Who calls: a node of a project, or a person without a node. The token stays out of every text made of it."""
+
+    node_id: str
+    project_id: str
+    token: str = field(repr=False)
+    status: Status
 
 
 class SessionStore:
@@ -40,7 +49,7 @@ class SessionStore:
         self._sessions: dict[str, Session] = {}
         self._seen_ns: int | None = None
 
-    def provision(self, node_id: str, project_id: str, status: dict) -> Session:
+    def provision(self, node_id: str, project_id: str, status: Status) -> Session:
         """The node's session, made with a new token unless it has one already. Raises OSError."""
         with self._lock:
             self._refresh()
@@ -49,11 +58,11 @@ class SessionStore:
                 return known
             return self._write(Session(node_id, project_id, secrets.token_hex(32), status))
 
-    def set_status(self, node_id: str, status: dict) -> Session:
+    def set_status(self, node_id: str, status: Status) -> Session:
         """Change what the session says of its connection. Raises KeyError when it is gone, OSError."""
         with self._lock:
             self._refresh()
-            return self._write(self._sessions[node_id]._replace(status=status))
+            return self._write(replace(self._sessions[node_id], status=status))
 
     def revoke(self, node_id: str, project_id: str) -> bool:
         """End the node's session: its token opens nothing from now on; False when the project has none."""
@@ -87,7 +96,7 @@ class SessionStore:
             "nodeId": session.node_id,
             "projectId": session.project_id,
             "token": session.token,
-            "status": session.status,
+            "status": session.status.as_json(),
         }
         write_atomically(self._paths.session(session.node_id), json.dumps(content).encode())
         self._sessions[session.node_id] = session
@@ -133,7 +142,6 @@ def _read(path: str) -> Session | None:
     if not isinstance(content, dict):
         return None
     node_id, project_id, token = content.get("nodeId"), content.get("projectId"), content.get("token")
-    status = content.get("status")
     if not is_id(node_id) or not is_id(project_id) or not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
-    return Session(node_id, project_id, token, status if isinstance(status, dict) else {})
+    return Session(str(node_id), str(project_id), token, Status.parse(content.get("status")))

@@ -15,17 +15,18 @@ from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.host.canvas import project_file
 from termsprawlctl.host.daemon.recovery import recover
-from termsprawlctl.host.registry.projects import CLI_STATUS, ProjectStore, operator_session
+from termsprawlctl.host.registry.projects import ProjectStore, operator_session
 from termsprawlctl.host.registry.sessions import SessionStore
+from termsprawlctl.host.registry.status import SHELL_STATUS, Adapter, Status
 from termsprawlctl.host.terminals.nodes import PROJECT_OPTION, Terminals
 
-CODEX = {"state": "connected", "adapter": "codex-mcp"}
+CODEX = Status("connected", Adapter("codex", "mcp"))
 
 
 class Leftovers(SimpleNamespace):
     """The parts of a host that recovery needs, with everything below one data directory."""
 
-    def session(self, node_id: str, status: dict = CLI_STATUS) -> None:
+    def session(self, node_id: str, status: Status = SHELL_STATUS) -> None:
         self.sessions.provision(node_id, self.project, status)
 
     def terminal(self, node_id: str, project: str | None) -> None:

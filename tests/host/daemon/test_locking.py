@@ -21,7 +21,7 @@ from support.running_host import RunningHost
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host.daemon import lock
-from termsprawlctl.host.registry import sessions
+from termsprawlctl.host.registry import sessions, status
 
 
 def is_alive(pid: int) -> bool:
@@ -152,8 +152,8 @@ def test_a_host_without_free_descriptors_does_not_take_itself_for_replaced(tmp_p
 def test_sessions_that_cannot_be_read_for_the_moment_are_kept(tmp_path, monkeypatch):
     paths = DataPaths(str(tmp_path))
     store = sessions.SessionStore(paths)
-    one = store.provision("n-1", "p-1", {})
-    store.provision("n-2", "p-1", {})
+    one = store.provision("n-1", "p-1", status.SHELL_STATUS)
+    store.provision("n-2", "p-1", status.SHELL_STATUS)
 
     def no_descriptor(path: str, *_):
         raise OSError(errno.EMFILE, "Too many open files", path)

@@ -16,7 +16,7 @@ import pytest
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.canvas import model, project_file
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture

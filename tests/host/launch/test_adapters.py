@@ -17,6 +17,7 @@ from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host.launch import adapters, launching
 from termsprawlctl.host.operations.session import session_info
 from termsprawlctl.host.registry.sessions import SessionStore
+from termsprawlctl.host.registry.status import Adapter, Status
 
 BRIDGE = ["/opt/py thon", "-ISB", '/opt/"ctl"', "mcp", "--session", "/data/s.json"]
 CLAUDE_HELP = "  --append-system-prompt <prompt>\n  --mcp-config <configs...>\n"
@@ -34,8 +35,8 @@ def test_claude_gets_a_config_file_and_the_guide():
     assert launch.argv == ["/bin/claude", "--mcp-config", "/launch/mcp.json", "--append-system-prompt", "GUIDE"]
     server = json.loads(launch.files["mcp.json"])["mcpServers"]["termsprawl"]
     assert [server["command"], *server["args"]] == BRIDGE
-    assert launch.status["adapter"] == "claude-mcp"
-    assert launch.status["state"] == "needs-setup"
+    assert str(launch.status.adapter) == "claude-mcp"
+    assert launch.status.state == "needs-setup"
 
 
 def test_codex_gets_its_server_as_configuration_flags_that_are_toml():
@@ -45,7 +46,7 @@ def test_codex_gets_its_server_as_configuration_flags_that_are_toml():
     assert (
         launch.argv[4] == 'mcp_servers.termsprawl.args=["-ISB", "/opt/\\"ctl\\"", "mcp", "--session", "/data/s.json"]'
     )
-    assert launch.adapter == "codex-mcp"
+    assert str(launch.status.adapter) == "codex-mcp"
 
 
 def test_opencode_gets_its_server_through_a_variable_that_the_user_does_not_use():
@@ -58,7 +59,7 @@ def test_opencode_gets_its_server_through_a_variable_that_the_user_does_not_use(
     launch = plan(
         "opencode", OPENCODE_HELP, {"OPENCODE_CONFIG": "/mine", "OPENCODE_CONFIG_CONTENT": '{"key": "secret"}'}
     )
-    assert launch.adapter == "opencode-cli"
+    assert str(launch.status.adapter) == "opencode-cli"
     assert launch.environment == {}
     assert "secret" not in str(launch)
 
@@ -68,24 +69,41 @@ def test_agents_that_take_a_first_prompt_are_told_where_to_read(agent):
     launch = plan(agent, GEMINI_HELP)
     assert launch.argv[:2] == [f"/bin/{agent}", "--prompt-interactive"]
     assert "/launch/termsprawl-system.md" in launch.argv[2]
-    assert launch.status["state"] == "cli-fallback"
-    assert launch.adapter == f"{agent}-cli"
+    assert launch.status.state == "cli-fallback"
+    assert str(launch.status.adapter) == f"{agent}-cli"
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "opencode", "gemini", "grok", "openclaude", "custom"])
 def test_a_name_alone_is_not_enough(agent):
     launch = plan(agent, "usage: something else\n")
     assert launch.argv == [f"/bin/{agent}"]
-    assert launch.adapter == f"{agent}-unverified"
-    assert launch.status["state"] == "needs-setup"
+    assert str(launch.status.adapter) == f"{agent}-unverified"
+    assert launch.status.state == "needs-setup"
 
 
 def test_a_status_becomes_connected_with_the_first_call_of_an_mcp_adapter_only():
-    waiting = {"state": "needs-setup", "adapter": "codex-mcp", "reason": "waiting"}
-    assert adapters.connected(waiting) == {"state": "connected", "adapter": "codex-mcp"}
-    assert adapters.connected({"state": "connected", "adapter": "codex-mcp"}) is None
-    assert adapters.connected({"state": "cli-fallback", "adapter": "gemini-cli"}) is None
-    assert adapters.connected({}) is None
+    waiting = Status("needs-setup", Adapter("codex", "mcp"), "1.2", "waiting")
+    connected = Status("connected", Adapter("codex", "mcp"), "1.2")
+    assert waiting.after_a_call() == connected
+    assert connected.after_a_call() == connected
+    for value in ({"state": "cli-fallback", "adapter": "gemini-cli"}, {}, None, {"adapter": 1, "reason": []}):
+        assert Status.parse(value).after_a_call() == Status.parse(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_agent", "is_verified"),
+    [
+        ("shell-cli", False, False),
+        ("claude-mcp", True, True),
+        ("my-own-cli", True, True),
+        ("grok-unverified", True, False),
+        ("", True, False),
+        ("claude", True, False),
+    ],
+)
+def test_what_a_node_is_stands_in_the_name_of_its_adapter(name, is_agent, is_verified):
+    adapter = Adapter.parse(name)
+    assert (str(adapter), adapter.is_agent, adapter.is_verified) == (name, is_agent, is_verified)
 
 
 def test_an_agent_that_is_not_installed_is_named():
@@ -173,7 +191,7 @@ def test_what_is_too_large_for_a_command_of_tmux_arrives_all_the_same(tmp_path):
 
 def test_a_session_that_is_taken_away_while_it_connects_is_told_so(tmp_path):
     store = SessionStore(DataPaths(str(tmp_path)))
-    caller = store.provision("n-1", "p-1", {"state": "needs-setup", "adapter": "claude-mcp"})
+    caller = store.provision("n-1", "p-1", Status("needs-setup", Adapter("claude", "mcp")))
     os.unlink(tmp_path / "agent-tools" / "sessions" / "n-1.json")
     with pytest.raises(CtlError, match="just ended"):
         session_info(types.SimpleNamespace(sessions=store), caller, {})

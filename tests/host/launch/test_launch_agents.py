@@ -109,6 +109,7 @@ def test_a_launched_agent_reaches_its_tools_by_itself(ctl, hermetic_env, tmp_pat
             wait_for(host, node, lambda screen: DONE in screen)
             answered = [request for request in provider.asked() if host.endpoint()["instanceId"] in json.dumps(request)]
             assert answered, "the tool's answer did not reach the model"
-            assert status_of(host, node) == {"state": "connected", "adapter": f"{agent}-mcp"}
+            status = {"state": "connected", "adapter": f"{agent}-mcp", "version": "", "reason": ""}
+            assert status_of(host, node) == status
         finally:
             host.stop("--kill-sessions")
