@@ -1,1 +1,1 @@
-"""A coding-agent CLI without its UI: run it, follow it, end it, tell what it did."""
+"""A coding-agent CLI without its UI: run it, follow it, end it, report what it did."""

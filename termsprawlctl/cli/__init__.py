@@ -1,1 +1,1 @@
-"""cli."""
+"""The command line: from argv to an exit status."""

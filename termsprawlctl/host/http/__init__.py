@@ -1,1 +1,1 @@
-"""http."""
+"""The loopback server: connections, requests, answers."""

@@ -1,1 +1,1 @@
-"""registry."""
+"""Who may call, and which folder a project id means."""
