@@ -96,6 +96,7 @@ class HeldDirectory:
             self.path = os.path.join(root, prefix + os.urandom(_RANDOM_BYTES).hex())
             try:
                 os.mkdir(self.path, 0o700)
+                os.chmod(self.path, 0o700)  # a umask may have taken our own rights, too
                 self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 if hold(self.descriptor, self.path):
                     return

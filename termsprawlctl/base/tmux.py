@@ -61,17 +61,22 @@ class Tmux:
         Every argument arrives as it is given. Raises TmuxError when tmux says no, another
         CtlError when it does not answer or cannot be run.
         """
-        return self._run([*map(literal, arguments)], stdin, timeout_s)
+        return self._run(self.argv(arguments), stdin, timeout_s)
 
     def run_all(self, *commands: tuple[str, ...], stdin: bytes = b"") -> str:
         """Run several commands in one step: whoever is killed meanwhile leaves all of them done, or none.
 
         `stdin` is for the first of them. tmux stops at the first that it refuses. Raises as run() does.
         """
-        words: list[str] = []
-        for command in commands:
-            words += [";", *map(literal, command)] if words else map(literal, command)
-        return self._run(words, stdin, COMMAND_TIMEOUT_S)
+        return self._run(self.argv(*commands), stdin, COMMAND_TIMEOUT_S)
+
+    def argv(self, *commands: tuple[str, ...]) -> list[str]:
+        """The argv that runs these commands in one step."""
+        # -u: without it the output to a client without a UTF-8 locale is mangled.
+        argv = [self.base[0], "-u", *self.base[1:]]
+        for number, command in enumerate(commands):
+            argv += [";", *map(literal, command)] if number else map(literal, command)
+        return argv
 
     def has_session(self, name: str) -> bool:
         """Whether a session of exactly this name exists."""
@@ -89,9 +94,7 @@ class Tmux:
             raise TmuxError(f"can't find pane: {target}")
         return text.rstrip("\n")
 
-    def _run(self, words: list[str], stdin: bytes, timeout_s: float) -> str:
-        # -u: without it the output to a client without a UTF-8 locale is mangled.
-        argv = [self.base[0], "-u", *self.base[1:], *words]
+    def _run(self, argv: list[str], stdin: bytes, timeout_s: float) -> str:
         if "-S" in self.base:
             refuse_foreign_socket(self.base[self.base.index("-S") + 1])
         environment = server_environment()
@@ -105,7 +108,7 @@ class Tmux:
         )
         if done.status != 0:
             text = done.stderr.decode("utf-8", "replace").strip()
-            raise TmuxError(text or f"tmux {words[0]} failed with status {done.status}")
+            raise TmuxError(text or f"tmux failed with status {done.status}")
         return done.stdout.decode("utf-8", "replace")
 
 
@@ -117,6 +120,11 @@ def exact(session: str) -> str:
 def exact_pane(session: str) -> str:
     """The target that means this session's active pane, for commands that take a pane."""
     return f"={session}:"
+
+
+def quoted(word: str) -> str:
+    """A word of a command line that tmux reads back as it is; it must not hold a line end."""
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def literal(argument: str) -> str:

@@ -8,7 +8,8 @@ from ..mcp.options import Options
 from ..mcp.provider import Context, Provider
 from . import client, endpoint, wire
 
-_UUID = {"type": "string", "format": "uuid", "pattern": wire.UUID_PATTERN}
+# No "format" beside the pattern: not every client knows that of uuids.
+_UUID = {"type": "string", "pattern": wire.UUID_PATTERN}
 _SESSION_ID = {"type": "string", "pattern": wire.SESSION_ID_PATTERN}
 _REVISION = {"type": "integer", "minimum": 0}
 
@@ -69,8 +70,11 @@ TOOLS = [
             "number of at least 0) with a new uuid as requestId; sessionId has the form ses_... and comes from the "
             "user. Success acknowledges the route, not that it is drawn. Idempotent by requestId: the same request "
             "again gets the first answer and does nothing. On timeout_unknown or outcome_unknown it may have "
-            "happened: read the context again, and do not retry with a new requestId. On stale_revision read the "
-            "context again; on user_active leave the user alone for a while."
+            "happened: read the context again, and do not retry with a new requestId. Every key that the user presses "
+            "there, one that approves a call of yours too, makes the revision stale and is followed by a pause: on "
+            "stale_revision wait two seconds, read the context again and select at once; on user_active the user is "
+            "in the middle of something, leave them alone for a while. A user who approves each call with a key in "
+            "this same TUI has to allow both tools beforehand."
         ),
         "inputSchema": {
             "type": "object",
@@ -99,8 +103,23 @@ INSTRUCTIONS = (
     "select_session only when the user wants to be shown a session."
 )
 
-# Unknown tools and arguments of any shape get an answer of our own form.
-OPTIONS = Options(max_line_bytes=64 << 10, any_tool_name=True, any_arguments=True)
+# Unknown tools and arguments of any shape get an answer of our own form. Calls run side by side: a read answers
+# during a select, and a second select hears `busy` from the TUI.
+OPTIONS = Options(max_line_bytes=64 << 10, max_running=16, any_tool_name=True, any_arguments=True)
+
+
+# What a rejection means for the caller, beside the answer itself.
+_ADVICE = {
+    wire.STALE_REVISION: (
+        "The user pressed a key, or the view changed, since the context was read; a key that approved this call "
+        "counts. Wait two seconds, read the context again and select at once. If each call is approved by a key in "
+        "this TUI, ask the user to allow both tools beforehand."
+    ),
+    wire.USER_ACTIVE: (
+        "The user is typing, has a line that is not sent, or something open. Leave them alone for a while, then read "
+        "the context again."
+    ),
+}
 
 
 class TuiProvider(Provider):
@@ -130,7 +149,7 @@ class TuiProvider(Provider):
         return result(client.call(self._path, request, context))
 
 
-def _request(name: str, arguments: object):
+def _request(name: str, arguments: object) -> wire.GetViewContext | wire.SelectSession:
     if name == wire.SELECT_SESSION:
         return wire.select_request(arguments)
     if name != wire.GET_VIEW_CONTEXT:
@@ -141,9 +160,12 @@ def _request(name: str, arguments: object):
 
 
 def result(answer: dict) -> dict:
-    """A tool's result for an answer: the same JSON as structure and as text."""
+    """A tool's result for an answer: the same JSON as structure and as text, and advice where there is some."""
+    texts = [jsontext.compact(answer)]
+    if answer.get("code") in _ADVICE:
+        texts.append(_ADVICE[answer["code"]])
     return {
-        "content": [{"type": "text", "text": jsontext.compact(answer)}],
+        "content": [{"type": "text", "text": text} for text in texts],
         "structuredContent": answer,
         "isError": answer["status"] == wire.REJECTED,
     }

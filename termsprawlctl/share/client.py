@@ -10,6 +10,13 @@ from ..base.waiting import Deadline
 from ..mcp.provider import Context
 from . import endpoint, wire
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Union
+
+    Request = Union[wire.GetViewContext, wire.SelectSession]
+
 DEADLINE_S = 4.5
 # The answer is whole with its line end; what follows would be a second line, for which
 # the server's closing is waited for. One that never closes costs no more than this.
@@ -17,7 +24,9 @@ CLOSING_S = 0.5
 RECEIVE_BYTES = 4096
 
 
-def call(path: str, request, context: Context | None = None, clock=time.monotonic) -> dict:
+def call(
+    path: str, request: Request, context: Context | None = None, clock: Callable[[], float] = time.monotonic
+) -> dict:
     """Send `request` to the endpoint at `path`; returns the answer, a rejection included.
 
     `context` may cancel the call from another thread. Raises nothing: what goes wrong is
@@ -28,21 +37,21 @@ def call(path: str, request, context: Context | None = None, clock=time.monotoni
         target = endpoint.load(path)
     except UsageError:
         return wire.rejected(wire.TARGET_UNAVAILABLE)
-    mine = (target.instance_id, target.generation)
-    if isinstance(request, wire.SelectSession) and (request.instance_id, request.generation) != mine:
+    members = target.members
+    if isinstance(request, wire.SelectSession) and not members.is_target_of(request):
         return wire.rejected(wire.STALE_TARGET)
     try:
-        frame = wire.encode_request(target.token, request)
+        frame = wire.encode_request(wire.Frame(members.token, request))
     except wire.InvalidFrame:
         return wire.rejected(wire.INVALID_REQUEST)  # longer than a frame may be
     answer = _exchange(target, frame, request, context, Deadline(DEADLINE_S, clock))
     view = answer.get("context")
-    if view and (view["instanceId"], view["generation"]) != mine:
+    if view and not members.is_target_of(view):
         return wire.rejected(wire.STALE_TARGET)
     return answer
 
 
-def _exchange(target: endpoint.Endpoint, frame: bytes, request, context: Context, deadline: Deadline) -> dict:
+def _exchange(target: endpoint.Endpoint, frame: bytes, request: Request, context: Context, deadline: Deadline) -> dict:
     if context.cancelled.is_set():
         return wire.rejected(wire.CANCELLED)
     try:
@@ -57,7 +66,7 @@ def _exchange(target: endpoint.Endpoint, frame: bytes, request, context: Context
             context.on_cancel(None)
 
 
-def _talk(sock: socket.socket, path: str, frame: bytes, request, context: Context, deadline: Deadline) -> dict:
+def _talk(sock: socket.socket, path: str, frame: bytes, request: Request, context: Context, deadline: Deadline) -> dict:
     try:
         sock.settimeout(deadline.left_s())
         sock.connect(path)

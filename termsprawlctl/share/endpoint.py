@@ -11,35 +11,52 @@ made, and nothing that somebody put in its place.
 from __future__ import annotations
 
 import os
-import re
 import stat
 
 from ..base import jsontext
 from ..base.errors import UsageError
 from ..base.files import DIRECTORY_MODE, FILE_MODE
-from .wire import is_uuid
+from .wire import is_token, is_uuid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FILE_NAME = "endpoint.json"
 SOCKET_NAME = "s"
 VERSION = 1
 MAX_FILE_BYTES = 16 << 10
-_TOKEN = re.compile("[0-9a-f]{64}", re.ASCII)
-_MEMBERS = {"version", "instanceId", "generation", "token"}
+_NAMES = {"version", "instanceId", "generation", "token"}
 
 
 class EndpointError(UsageError):
     """The path names no endpoint that may be used; the text says why, without the token."""
 
 
-class Endpoint:
-    """Who shares (two uuids), where (the socket's path), and what opens it."""
+class Members:
+    """What an endpoint file says: who shares (two uuids), and what opens it."""
 
-    __slots__ = ("generation", "instance_id", "socket_path", "token")
+    __slots__ = ("generation", "instance_id", "token")
 
-    def __init__(self, instance_id: str, generation: str, token: str, socket_path: str) -> None:
+    def __init__(self, instance_id: str, generation: str, token: str) -> None:
         self.instance_id = instance_id
         self.generation = generation
         self.token = token
+
+    def is_target_of(self, named: object) -> bool:
+        """Whether the uuids of a request or a view (by member or by name) are these."""
+        if isinstance(named, dict):
+            return (named["instanceId"], named["generation"]) == (self.instance_id, self.generation)
+        return (named.instance_id, named.generation) == (self.instance_id, self.generation)
+
+
+class Endpoint:
+    """An endpoint that was checked: its file's members and the socket's path."""
+
+    __slots__ = ("members", "socket_path")
+
+    def __init__(self, members: Members, socket_path: str) -> None:
+        self.members = members
         self.socket_path = socket_path
 
 
@@ -52,21 +69,21 @@ def require_posix(system: str = os.name) -> None:
 def load(path: str) -> Endpoint:
     """Check directory, file and socket, and read the file. Raises EndpointError."""
     require_posix()
-    directory, (instance_id, generation, token) = load_file(path)
-    socket_path = os.path.join(directory, SOCKET_NAME)
+    members = load_file(path)
+    socket_path = os.path.join(os.path.dirname(path), SOCKET_NAME)
     _check(socket_path, "socket", stat.S_ISSOCK, "a unix socket", FILE_MODE)
-    return Endpoint(instance_id, generation, token, socket_path)
+    return Endpoint(members, socket_path)
 
 
-def load_file(path: str) -> tuple[str, tuple[str, str, str]]:
-    """The directory, and what parse() gives: load() without a look at the socket. Raises EndpointError."""
-    directory = check_path(path)
+def load_file(path: str) -> Members:
+    """load() without a look at the socket. Raises EndpointError."""
+    check_path(path)
     seen = _check(path, "endpoint file", stat.S_ISREG, "a regular file", FILE_MODE)
-    return directory, parse(_read(path, seen))
+    return parse(_read(path, seen))
 
 
-def check_path(path: str) -> str:
-    """The endpoint's directory, itself checked. Raises EndpointError."""
+def check_path(path: str) -> None:
+    """Check the form of the path, and the endpoint's directory. Raises EndpointError."""
     if not os.path.isabs(path):
         raise EndpointError(f"the endpoint path {path} is not absolute.", _REMEDY)
     if os.path.basename(path) != FILE_NAME:
@@ -75,33 +92,31 @@ def check_path(path: str) -> str:
         raise EndpointError("the endpoint path holds a NUL byte.", _REMEDY)
     if os.path.realpath(path) != path:
         raise EndpointError(f"the endpoint path {path} leads through a symlink or is not in its plain form.", _REMEDY)
-    directory = os.path.dirname(path)
-    _check(directory, "directory", stat.S_ISDIR, "a directory", DIRECTORY_MODE)
-    return directory
+    _check(os.path.dirname(path), "directory", stat.S_ISDIR, "a directory", DIRECTORY_MODE)
 
 
-_REMEDY = "Copy it from the bar of the TUI that is shared."
+_REMEDY = "Copy it from where the TUI was shared; `termsprawlctl tui status` lists those that are."
 
 
-def parse(data: bytes) -> tuple[str, str, str]:
-    """(instanceId, generation, token) of an endpoint file. Raises EndpointError."""
+def parse(data: bytes) -> Members:
+    """The members of an endpoint file. Raises EndpointError."""
     try:
         value = jsontext.loads(data)
     except ValueError as error:
         raise EndpointError(f"the endpoint file is not JSON: {error}.") from None
-    if not isinstance(value, dict) or set(value) != _MEMBERS:
-        raise EndpointError(f"the endpoint file has not exactly the members {', '.join(sorted(_MEMBERS))}.")
-    if type(value["version"]) is not int or value["version"] != VERSION:
+    if not isinstance(value, dict) or set(value) != _NAMES:
+        raise EndpointError(f"the endpoint file has not exactly the members {', '.join(sorted(_NAMES))}.")
+    if isinstance(value["version"], bool) or value["version"] != VERSION:
         raise EndpointError(f"the endpoint file has not version {VERSION}.", "Use matching versions on both sides.")
     token = value["token"]
     if not (is_uuid(value["instanceId"]) and is_uuid(value["generation"])):
         raise EndpointError("the endpoint file's instanceId or generation is no uuid.")
-    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+    if not is_token(token):
         raise EndpointError("the endpoint file's token is not 64 lowercase hexadecimal digits.")
-    return value["instanceId"], value["generation"], token
+    return Members(value["instanceId"], value["generation"], token)
 
 
-def _check(path: str, what: str, is_kind, kind: str, mode: int) -> os.stat_result:
+def _check(path: str, what: str, is_kind: Callable[[int], bool], kind: str, mode: int) -> os.stat_result:
     try:
         status = os.lstat(path)
     except OSError as error:
@@ -112,7 +127,7 @@ def _check(path: str, what: str, is_kind, kind: str, mode: int) -> os.stat_resul
     return status
 
 
-def _check_status(status: os.stat_result, named: str, is_kind, kind: str, mode: int) -> None:
+def _check_status(status: os.stat_result, named: str, is_kind: Callable[[int], bool], kind: str, mode: int) -> None:
     if not is_kind(status.st_mode):
         raise EndpointError(f"the {named} is not {kind}.")
     if status.st_uid != os.getuid():

@@ -8,7 +8,6 @@ Both lines are at most MAX_FRAME_BYTES long, their end included.
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 
 from ..base import jsontext
 
@@ -61,20 +60,62 @@ ROUTES = (HOME, SESSION)
 GET_VIEW_CONTEXT = "get_view_context"
 SELECT_SESSION = "select_session"
 
-UUID_PATTERN = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+# RFC 9562: the versions that there are, and their variant.
+UUID_PATTERN = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
 SESSION_ID_PATTERN = "^ses_[0-9A-Za-z_-]+$"
 _UUID = re.compile(UUID_PATTERN[1:-1], re.ASCII)
 _SESSION_ID = re.compile(SESSION_ID_PATTERN[1:-1], re.ASCII)
+_TOKEN = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 class InvalidFrame(ValueError):
     """A line that is not one frame of the right shape. Its text never quotes the line, which may hold the token."""
 
 
-# A request to read the view.
-GetViewContext = namedtuple("GetViewContext", "")
-# A request to show a session: two uuids of the target, the revision that the caller saw (0, 1, ...).
-SelectSession = namedtuple("SelectSession", "request_id instance_id generation expected_revision session_id")
+class GetViewContext:
+    """A request to read the view."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GetViewContext)
+
+    def __hash__(self) -> int:
+        return hash(GetViewContext)
+
+
+class SelectSession:
+    """A request to show a session: `instance_id` and `generation` of the target, and the revision that the caller saw.
+
+    No dataclass: the adapter starts without that module.
+    """
+
+    __slots__ = ("expected_revision", "generation", "instance_id", "request_id", "session_id")
+
+    def __init__(
+        self, *, request_id: str, instance_id: str, generation: str, expected_revision: int, session_id: str
+    ) -> None:
+        self.request_id = request_id
+        self.instance_id = instance_id
+        self.generation = generation
+        self.expected_revision = expected_revision
+        self.session_id = session_id
+
+    def members(self) -> dict[str, object]:
+        """As on the wire."""
+        return {
+            "requestId": self.request_id,
+            "instanceId": self.instance_id,
+            "generation": self.generation,
+            "expectedRevision": self.expected_revision,
+            "sessionId": self.session_id,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SelectSession) and self.members() == other.members()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.members().values()))
 
 
 def is_uuid(value: object) -> bool:
@@ -88,11 +129,18 @@ def is_session_id(value: object) -> bool:
 
 
 def is_revision(value: object) -> bool:
-    """Whether value is a whole number of at least 0; True is no number."""
+    """Whether value is a whole number of at least 0. In JSON 3.0 is one, too; True is no number."""
+    if isinstance(value, float):
+        return value.is_integer() and value >= 0
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-# member on the wire: (check, what it has to be), in the order of SelectSession's fields.
+def is_token(value: object) -> bool:
+    """Whether value has the shape of a token."""
+    return isinstance(value, str) and _TOKEN.fullmatch(value) is not None
+
+
+# Member on the wire: (check, what it has to be).
 _SELECT_MEMBERS = {
     "requestId": (is_uuid, "a uuid"),
     "instanceId": (is_uuid, "a uuid, from a view context"),
@@ -118,15 +166,31 @@ def select_request(arguments: object) -> SelectSession:
             raise InvalidFrame(f"{name} is missing; it is {wanted}")
         if not check(arguments[name]):
             raise InvalidFrame(f"{name} has to be {wanted}")
-    return SelectSession(*(arguments[name] for name in _SELECT_MEMBERS))
+    return SelectSession(
+        request_id=arguments["requestId"],
+        instance_id=arguments["instanceId"],
+        generation=arguments["generation"],
+        expected_revision=int(arguments["expectedRevision"]),
+        session_id=arguments["sessionId"],
+    )
 
 
-def parse_request(line: bytes) -> tuple[str, GetViewContext | SelectSession]:
-    """(token, request) out of one whole line. Raises InvalidFrame."""
+class Frame:
+    """What a caller sends: the token that it has, and its request."""
+
+    __slots__ = ("request", "token")
+
+    def __init__(self, token: str, request: GetViewContext | SelectSession) -> None:
+        self.token = token
+        self.request = request
+
+
+def parse_request(line: bytes) -> Frame:
+    """The frame out of one whole line. Raises InvalidFrame."""
     if len(line) > MAX_FRAME_BYTES:
         raise InvalidFrame("the frame is too long")
     frame = _object(line)
-    if set(frame) != {"token", "request"} or not isinstance(frame["token"], str):
+    if set(frame) != {"token", "request"} or not is_token(frame["token"]):
         raise InvalidFrame("the frame is not exactly a token and a request")
     request = frame["request"]
     if not isinstance(request, dict):
@@ -134,19 +198,20 @@ def parse_request(line: bytes) -> tuple[str, GetViewContext | SelectSession]:
     arguments = dict(request)
     operation = arguments.pop("operation", None)
     if operation == GET_VIEW_CONTEXT and not arguments:
-        return frame["token"], GetViewContext()
+        return Frame(frame["token"], GetViewContext())
     if operation == SELECT_SESSION:
-        return frame["token"], select_request(arguments)
+        return Frame(frame["token"], select_request(arguments))
     raise InvalidFrame("the operation is unknown or has members that it does not know")
 
 
-def encode_request(token: str, request: GetViewContext | SelectSession) -> bytes:
-    """One request as the line that goes to the server."""
+def encode_request(frame: Frame) -> bytes:
+    """A frame as the line that goes to the server. Raises InvalidFrame when it is too long."""
+    request = frame.request
     if isinstance(request, SelectSession):
-        members = {"operation": SELECT_SESSION, **dict(zip(_SELECT_MEMBERS, request))}
+        members = {"operation": SELECT_SESSION, **request.members()}
     else:
         members = {"operation": GET_VIEW_CONTEXT}
-    return encode({"token": token, "request": members})
+    return encode({"token": frame.token, "request": members})
 
 
 def encode(value: dict) -> bytes:

@@ -67,7 +67,7 @@ def test_every_option_of_every_command_is_offered(name):
 
 def test_subcommands_are_offered_and_those_for_the_program_itself_are_not():
     assert {"start", "stop", "status", "run"} <= set(offered("host", ""))
-    assert "bar" not in offered("tui", "")
+    assert "--at-client" not in offered("tui", "revoke", "--")
     assert offered("mcp", "") == ["tui", "agent"]
     assert "--endpoint" in offered("mcp", "tui", "--")
     assert offered("mcp", "agent", "codex", "--effort", "h") == ["high"]

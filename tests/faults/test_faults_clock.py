@@ -18,7 +18,9 @@ USERS = {
     "host/registry/sessions.py": "whether a directory changed within the grain of its file system's times",
     "host/messaging/tasks.py": "when a task was made, which outlives this process",
     "windows/spawn.py": "launchers that were left long ago",
-    "share/tmux_view.py": "when a person typed, as tmux noted it",
+    "share/shell.py": "how long a share has run, and how long it will",
+    "share/sharing/process.py": "when a share began and ends, for other commands",
+    "share/sharing/view.py": "when a person typed, as tmux noted it",
 }
 CLOCKS = {("time", "time"), ("time", "time_ns"), ("time", "localtime"), ("datetime", "now"), ("datetime", "utcnow")}
 

@@ -20,9 +20,10 @@ GET = {"operation": "get_view_context"}
 # tmux as it is, but for its AT-th call: before that comes DO, with the caller's number in $caller.
 COUNTING_TMUX = """\
 #!/bin/sh
-count=$(cat "$COUNT" 2>/dev/null)
-count=$((count + 1))
-echo $count >"$COUNT"
+count=1
+while ! mkdir "$COUNT/$count" 2>/dev/null; do  # several may come at once
+    count=$((count + 1))
+done
 if [ $count -eq "$AT" ]; then
     caller=$PPID
     eval "$DO"
@@ -43,17 +44,24 @@ class Sharing:
         (programs / "tmux").write_text(COUNTING_TMUX.format(tmux=real))
         (programs / "tmux").chmod(0o755)
         self.count = folder / "count"
+        self.count.mkdir()
         path = f"{programs}{os.pathsep}{tmux.env['PATH']}"
         self.marked = faults.Marked({**tmux.env, "PATH": path, "COUNT": str(self.count)})
         self.before = self.state()
 
     def state(self) -> tuple:
-        """What the user would notice: clients, panes, the mouse and all other options of the session."""
+        """What the user would notice: clients, panes, keys and all options."""
         return (
             self.tmux.clients(),
             self.tmux.run("list-panes", "-a", "-F", "#{pane_id}"),
+            self.tmux.run("show-options", "-g"),
             self.tmux.run("show-options", "-t", "one"),
+            self.tmux.run("list-keys"),
         )
+
+    def clear(self) -> None:
+        """Any other `tui` command, which takes away what a killed share left."""
+        subprocess.run([self.argv[0], "tui", "status"], env=self.tmux.env, capture_output=True, check=True)
 
     def move_to(self, tmux) -> None:
         """Share a client of another server."""
@@ -61,13 +69,8 @@ class Sharing:
         self.argv[-1] = tmux.socket
         self.marked.env.update(TMPDIR=tmux.env["TMPDIR"])
 
-    def bars(self) -> list[str]:
-        """The command lines of bars of shares here."""
-        lines = map(faults.command_line, faults.running())
-        return [line for line in lines if f" tui bar {self.tmux.env['TMPDIR']}" in line]
-
     def start(self, at: int, what: str, *words: str, before: tuple | list = ()) -> subprocess.Popen:
-        self.count.write_text("0")
+        self.begin_to_count()
         null = subprocess.DEVNULL
         env = {**self.marked.env, "AT": str(at), "DO": what}
         argv = [*before, *self.argv, *words]
@@ -87,13 +90,18 @@ class Sharing:
         process.stderr.close()
 
     def calls(self) -> int:
-        return int(self.count.read_text() or 0)
+        return len(os.listdir(self.count))
 
-    def places(self) -> list[str]:
+    def begin_to_count(self) -> None:
+        shutil.rmtree(self.count, ignore_errors=True)
+        self.count.mkdir()
+
+    def directories(self) -> list[str]:
         return [name for name in os.listdir(self.tmux.env["TMPDIR"]) if name.startswith("termsprawl-tui-")]
 
     def number_of_calls(self, *words: str) -> tuple[int, int]:
         """How many calls of tmux a share makes until it has started, and until it has ended."""
+        self.begin_to_count()
         share = RunningShare([*self.argv, *words], {**self.marked.env, "AT": "0", "DO": ""})
         started = self.calls()
         share.stop()
@@ -115,9 +123,9 @@ class Sharing:
     def assert_works(self, *words: str) -> None:
         share = RunningShare([*self.argv, *words], self.tmux.env)
         assert ask(share.path, GET)["status"] == "context"
-        assert len(self.places()) == 1
+        assert len(self.directories()) == 1
         share.stop()
-        assert self.places() == []
+        assert self.directories() == []
         faults.until(lambda: self.state() == self.before, lambda: f"{self.state()} instead of {self.before}")
 
 
@@ -128,63 +136,49 @@ def sharing(ctl, tmux, tmp_path):
     made.marked.end()
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(signal.SIGKILL, ()), (signal.SIGKILL, ("--bar",)), (signal.SIGTERM, ("--bar",))]
-)
-def test_ended_at_whichever_call_of_tmux_a_share_leaves_the_users_tmux_as_it_was(sharing, number, words):
-    started, _ = sharing.number_of_calls(*words)
-    # The first of those at its end, too, and the one that a bar makes then.
-    for at in range(1, started + 3):
-        sharing.end_at(at, started, number, *words)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_ended_at_whichever_call_of_tmux_a_share_leaves_the_users_tmux_as_it_was(sharing, number):
+    started, ended = sharing.number_of_calls()
+    for at in range(1, ended + 1, 1 if number == signal.SIGKILL else 3):
+        sharing.end_at(at, started, number)
+        if number == signal.SIGKILL:
+            sharing.marked.assert_gone()
+            sharing.clear()
         sharing.assert_gone(f"call {at}")
-        assert len(sharing.places()) <= (number == signal.SIGKILL), at
-    sharing.assert_works(*words)
+        assert sharing.directories() == [], at
+    sharing.assert_works()
 
 
 def test_a_tmux_that_is_killed_at_whichever_call_ends_the_share_and_leaves_nothing(sharing, prepared):
-    started, _ = sharing.number_of_calls("--bar")
+    started, _ = sharing.number_of_calls()
     for at in range(2, started + 1):  # the first only asks for the version
         other = prepared.take()
         sharing.move_to(other)
-        process = sharing.start(at, f"kill -9 {other.pid()}", "--bar")
+        process = sharing.start(at, f"kill -9 {other.pid()}")
         _, said = process.communicate(timeout=PATIENCE_S)
         assert b"Traceback" not in said, at
         assert b"internal error" not in said, at
         sharing.marked.assert_gone()
-        faults.until(lambda: not sharing.bars(), f"the bar's end, {at}")
-        assert sharing.places() == [], at
+        assert sharing.directories() == [], at
 
 
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
-def test_a_bar_that_cannot_end_by_itself_is_taken_away_and_the_mouse_put_back(sharing, number):
-    share = RunningShare([*sharing.argv, "--bar"], {**sharing.marked.env, "AT": "0", "DO": ""})
-    pane = sharing.tmux.run("list-panes", "-t", "=one:", "-F", "#{@termsprawlctl-bar} #{pane_pid}").splitlines()[-1]
-    assert pane.startswith("on ")
-    os.kill(int(pane.split()[1]), number)
-    if number == signal.SIGSTOP:
-        share.process.send_signal(signal.SIGTERM)
-    assert share.ended() == 0
-    sharing.assert_gone("the bar")
-    faults.until(lambda: not sharing.bars(), "the end of the bar's process")
-    assert sharing.places() == []
-
-
-def test_a_share_can_be_revoked_while_tmux_does_not_answer_to_the_making_of_a_bar(sharing):
-    started, _ = sharing.number_of_calls("--bar")
+def test_a_share_can_be_revoked_while_tmux_does_not_answer_to_the_sign(sharing):
+    started, _ = sharing.number_of_calls()
     server = sharing.tmux.pid()
-    process = sharing.start(started, f"kill -STOP {server}", "--bar")
+    process = sharing.start(started, f"kill -STOP {server}")
     try:
-        faults.until(lambda: faults.state(server) == "T", "the call for the bar")
-        assert len(sharing.places()) == 1
+        faults.until(lambda: faults.state(server) == "T", "the last call of its start")
+        (made,) = sharing.directories()
         process.send_signal(signal.SIGTERM)
-        faults.until(lambda: not sharing.places(), "the revocation", patience_s=5)  # the call waits for 10
-        assert process.poll() is None
+        endpoint = Path(sharing.tmux.env["TMPDIR"], made, "endpoint.json")
+        faults.until(lambda: not endpoint.exists(), "the revocation", patience_s=5)
     finally:
         os.kill(server, signal.SIGCONT)
-    assert process.wait(PATIENCE_S) == 0
+    process.wait(PATIENCE_S)
     process.stderr.close()
-    sharing.assert_gone("the bar")
-    sharing.assert_works("--bar")
+    sharing.clear()
+    sharing.assert_gone("the sign")
+    sharing.assert_works()
 
 
 DAMAGES = {
@@ -198,9 +192,8 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("words", [(), ("--bar",)], ids=["without a bar", "with a bar"])
-def test_a_share_whose_files_are_taken_away_can_still_be_ended(ctl, sharing, damage, words):
-    share = RunningShare([*sharing.argv, *words], {**sharing.marked.env, "AT": "0", "DO": ""})
+def test_a_share_whose_files_are_taken_away_can_still_be_ended(ctl, sharing, damage):
+    share = RunningShare(sharing.argv, {**sharing.marked.env, "AT": "0", "DO": ""})
     DAMAGES[damage](share.folder)
     done = subprocess.run(
         [ctl, "tui", "context", "--endpoint", share.path],
@@ -214,8 +207,8 @@ def test_a_share_whose_files_are_taken_away_can_still_be_ended(ctl, sharing, dam
     share.process.send_signal(signal.SIGTERM)
     assert share.ended() == 0
     sharing.assert_gone(damage)
-    assert sharing.places() == []
-    sharing.assert_works(*words)
+    assert sharing.directories() == []
+    sharing.assert_works()
 
 
 def test_whichever_step_of_its_start_fails_a_share_says_so_and_leaves_nothing(sharing, tmp_path):
@@ -229,7 +222,7 @@ def test_whichever_step_of_its_start_fails_a_share_says_so_and_leaves_nothing(sh
         assert "internal error" not in said, call
         sharing.end(process)
         sharing.marked.assert_gone()
-        assert sharing.places() == [], call
+        assert sharing.directories() == [], call
     sharing.assert_works()
 
 
@@ -245,7 +238,7 @@ def test_out_of_descriptors_a_share_answers_nobody_and_with_descriptors_again_it
     assert one_line(waiting)["status"] == "context"
     waiting.close()
     assert share.stop() == 0
-    assert sharing.places() == []
+    assert sharing.directories() == []
 
 
 def used_ticks(pid: int) -> int:
@@ -277,4 +270,4 @@ def test_a_clock_that_jumps_at_each_look_neither_ends_a_share_nor_blocks_it_for_
     assert context["ready"]
     assert share.select(context["sessionId"], context=context)["status"] == "applied"
     assert share.stop() == 0
-    assert sharing.places() == []
+    assert sharing.directories() == []

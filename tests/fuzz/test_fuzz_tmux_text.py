@@ -19,8 +19,8 @@ from support.tui_tmux import PATIENCE_S, Terminal, UserTmux, eventually
 
 from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.share import clients, tmux_server
-from termsprawlctl.share.controller import Controller
-from termsprawlctl.share.tmux_view import TmuxView
+from termsprawlctl.share.sharing.controller import Controller
+from termsprawlctl.share.sharing.view import TmuxView
 
 IDENTITY = ("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
 CLIENT_ROW = "\t".join(

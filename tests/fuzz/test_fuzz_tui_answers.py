@@ -34,7 +34,7 @@ from termsprawlctl.share.adapter import TuiProvider
 
 EXAMPLES = settings.default.max_examples
 GET = wire.GetViewContext()
-SELECTION = wire.SelectSession(*SELECT.values())
+SELECTION = wire.select_request(SELECT)
 # No honest answer has one of these; JSON's escapes of them do no harm.
 RAW_CONTROLS = [*range(0x20), 0x7F]
 
@@ -185,17 +185,17 @@ files = (
 
 def check_refused_or_right(data: bytes) -> None:
     try:
-        instance, generation, token = endpoint.parse(data)
+        members = endpoint.parse(data)
     except endpoint.EndpointError as error:
         text = str(error)
         assert TOKEN not in text
         assert len(text) < 300
         assert text.isprintable()
         return
-    assert wire.is_uuid(instance)
-    assert wire.is_uuid(generation)
-    assert len(token) == 64
-    assert set(token) <= set("0123456789abcdef")
+    assert wire.is_uuid(members.instance_id)
+    assert wire.is_uuid(members.generation)
+    assert len(members.token) == 64
+    assert set(members.token) <= set("0123456789abcdef")
 
 
 @given(files)

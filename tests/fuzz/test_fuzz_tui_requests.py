@@ -48,7 +48,7 @@ def share(tmp_path_factory):
 
 # --- strategies -----------------------------------------------------------------------------
 
-uuids = st.uuids().map(str)
+uuids = st.uuids(version=4).map(str)
 session_ids = st.sampled_from(["ses_a", "ses_there", "ses_", "ses_a\n", "ses_\u0661"])
 selections = hostile.objects_with(
     operation=hostile.values_beside("select_session"),
@@ -82,8 +82,13 @@ departures = st.sampled_from(["read", "read", "half", "reset", "close"])
 
 def with_identity(share, data: bytes) -> bytes:
     """The same bytes with the share's own token and ids in place of what stands for them."""
-    instance, generation = share.place.identity
-    own = {TOKEN: share.place.token, INSTANCE: instance, GENERATION: generation, REVISION: share.controller._revision}
+    instance, generation = share.directory.instance_id, share.directory.generation
+    own = {
+        TOKEN: share.directory.token,
+        INSTANCE: instance,
+        GENERATION: generation,
+        REVISION: share.controller._revision,
+    }
     for name, value in own.items():
         data = data.replace(str(name).encode(), str(value).encode())
     return data
@@ -121,8 +126,8 @@ def check_answer(share, received: bytes) -> dict:
     assert received.endswith(b"\n")
     assert received.count(b"\n") == 1
     assert len(received) <= wire.MAX_FRAME_BYTES
-    assert not hostile.shows(share.place.token, received)
-    for request in (wire.GetViewContext(), wire.SelectSession(*SELECT.values())):
+    assert not hostile.shows(share.directory.token, received)
+    for request in (wire.GetViewContext(), wire.select_request(SELECT)):
         try:
             return wire.parse_answer(received, request)
         except wire.InvalidFrame:
@@ -157,7 +162,7 @@ def check_served(share) -> None:
     assert answer["status"] == "context"
     eventually(lambda: not share.run(lambda: len(share.share.connections)), "all connections are let go")
     assert share.faults == []
-    assert not hostile.shows(share.place.token, repr(share.reports))
+    assert not hostile.shows(share.directory.token, repr(share.reports))
     share.reports.clear()
     # A share answers 128 selections in its life; these are for finding faults.
     share.run(share.controller._receipts.clear)
@@ -205,7 +210,7 @@ def test_a_client_that_leaves_after_any_byte_of_its_request_moves_the_view_once_
         share.hold.set()
     seen = ask(share.path, GET)["context"]
     request = select_request(seen, "ses_there")
-    data = json.dumps({"token": share.place.token, "request": request}).encode() + b"\n"
+    data = json.dumps({"token": share.directory.token, "request": request}).encode() + b"\n"
     sock = dial(share.path)
     sock.sendall(data[:size])
     if held:
@@ -223,12 +228,13 @@ def test_a_parsed_request_is_of_the_shape_and_a_refusal_quotes_nothing(line):
     secret = b"5ec2e7" * 10
     line = line.replace(TOKEN.encode(), secret)
     try:
-        token, request = wire.parse_request(line)
+        frame = wire.parse_request(line)
     except wire.InvalidFrame as error:
         text = str(error)
         assert not hostile.shows(secret.decode(), text)
         return
-    assert isinstance(token, str)
+    assert wire.is_token(frame.token)
+    request = frame.request
     if isinstance(request, wire.SelectSession):
         assert wire.is_uuid(request.request_id)
         assert wire.is_session_id(request.session_id)

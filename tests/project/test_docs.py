@@ -37,7 +37,6 @@ def test_every_command_and_operation_stands_in_both(generate):
     assert [name for name in names if " " not in name] == list(parser.COMMANDS)
     assert "host start" in names
     assert "mcp agent" in names
-    assert not {"tui bar"} & set(names)
     for name in (*names, *OPERATIONS):
         assert re.search(rf"^###+ {name}$", reference, re.MULTILINE), name
         assert re.search(rf"^\.SS {name}$", manual, re.MULTILINE), name

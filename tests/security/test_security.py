@@ -29,7 +29,7 @@ ALLOWED = {
         "base/processtable.py subprocess.run": "/bin/ps, for a supervisor that imports nothing else",
         "host/terminals/shells/patterns.py subprocess.Popen": "a matcher that can be killed, this same Python",
         "windows/node_terminal.py os.execve": "attach becomes tmux",
-        "share/control.py subprocess.Popen": "tmux in control mode, which speaks over pipes",
+        "share/shell.py subprocess.Popen": "a share in the background, this same program",
         "__main__.py os.execv": "starts over isolated, as the file's own first lines do",
     },
     "writes": {
@@ -52,7 +52,7 @@ ALLOWED = {
         "windows/displays.py": "the X11 or Wayland display that the user's variables name",
         "share/client.py": "a unix socket, checked by endpoint.py",
         "share/directory.py": "a unix socket, made or checked here",
-        "share/server.py": "the unix socket of place.py",
+        "share/sharing/server.py": "the unix socket of directory.py",
         "host/http/server.py": "listens on 127.0.0.1 by number",
         "agents/runs/child.py": "a pair of sockets, to its own child",
         "doctor/connection.py": "127.0.0.1, see transport.HOST",
@@ -222,7 +222,7 @@ def test_tokens_are_compared_in_constant_time_and_made_by_the_system():
     for module in ("host/registry/sessions.py", "share/directory.py"):
         sizes = [node.args[0].value for name, node in calls(TREES[module]) if name == "secrets.token_hex"]
         assert sizes == [32], module
-    for module in ("host/registry/sessions.py", "share/server.py"):
+    for module in ("host/registry/sessions.py", "share/sharing/server.py"):
         assert "hmac.compare_digest" in {name for name, _ in calls(TREES[module])}, module
 
 

@@ -108,7 +108,7 @@ def test_a_token_is_in_its_own_private_file_and_nowhere_else(machine, users_tmux
     for agent in agents:
         host.wait_for_text(agent, "launched")
     share = RunningShare(
-        [machine.ctl, "tui", "share", "--bar", "--client", users_tmux.first.name, "--socket-path", users_tmux.socket],
+        [machine.ctl, "tui", "share", "--client", users_tmux.first.name, "--socket-path", users_tmux.socket],
         machine.env,
     )
     session = ["--session", host.session_file]

@@ -1,5 +1,5 @@
-"""A user's tmux with a client in it, for every suite here."""
+"""A user's tmux with a client in it, and shares of that, for every suite here."""
 
-from support.tui_fixtures import client, prepared, tmux
+from support.tui_fixtures import client, ids, prepared, share, start, tmux
 
-__all__ = ["client", "prepared", "tmux"]
+__all__ = ["client", "ids", "prepared", "share", "start", "tmux"]

@@ -8,7 +8,7 @@ import resource
 import threading
 
 import pytest
-from support.tui_endpoint import APPLIED, CONTEXT, GENERATION, SELECT, TOKEN, VIEW, FakeEndpoint, line
+from support.tui_endpoint import APPLIED, CONTEXT, GENERATION, SELECT, TOKEN, VIEW, FakeEndpoint, changed, line
 from support.tui_tmux import eventually
 
 from termsprawlctl.mcp.provider import Context
@@ -68,7 +68,7 @@ def test_a_context_of_another_target_is_stale(fake, name):
 
 
 def test_a_request_that_fits_no_frame_is_invalid_and_connects_to_nobody(fake):
-    assert code(client.call(fake.path, PICK._replace(session_id="ses_" + "a" * 16384))) == "invalid_request"
+    assert code(client.call(fake.path, changed(PICK, session_id="ses_" + "a" * 16384))) == "invalid_request"
     fake.listener.setblocking(False)
     with pytest.raises(BlockingIOError):
         fake.listener.accept()

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from support.tui_endpoint import changed
 
 from termsprawlctl.share import wire
-from termsprawlctl.share.controller import MAX_RECEIPTS, QUIET_S, VALIDATION_S, Controller, Observed
+from termsprawlctl.share.sharing.controller import (
+    FAILED,
+    FENCED,
+    MAX_RECEIPTS,
+    QUIET_S,
+    VALIDATION_S,
+    WENT,
+    Controller,
+    Identity,
+    Observed,
+)
 
-HERE = ("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
+HERE = Identity("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
 ELSEWHERE = "33333333-3333-4333-8333-333333333333"
 AT_HOME = Observed(workspace="w", session_id=None, ready=True, blocked=False)
 
@@ -43,14 +55,14 @@ class View:
         self.shown.append(session_id)
 
     def become(self, **changes) -> None:
-        self.state = self.state._replace(**changes)
+        self.state = replace(self.state, **changes)
         self.controller.observe(self.state)
 
     def arrive(self) -> None:
         """Finish the oldest navigation as asked."""
         session_id, done = self.navigations.pop(0)
         self.become(session_id=session_id)
-        done(True)
+        done(WENT)
 
 
 class Caller:
@@ -84,10 +96,20 @@ def controller(view, clock):
     return view.controller
 
 
+def asking(generation: str, revision: int, session_id: str) -> wire.SelectSession:
+    return wire.SelectSession(
+        request_id=str(uuid.uuid4()),
+        instance_id=HERE.instance_id,
+        generation=generation,
+        expected_revision=revision,
+        session_id=session_id,
+    )
+
+
 def request(controller, session_id="ses_a", **changes) -> wire.SelectSession:
     seen = controller.context()["context"] if not controller.revoked else {"revision": 0}
-    made = wire.SelectSession(str(uuid.uuid4()), *HERE, seen["revision"], session_id)
-    return made._replace(**changes)
+    made = asking(HERE.generation, seen["revision"], session_id)
+    return changed(made, **changes)
 
 
 def select(controller, asked) -> Caller:
@@ -100,8 +122,8 @@ def test_the_first_context_has_revision_0_and_says_what_is_observed(controller):
     assert controller.context() == {
         "status": "context",
         "context": {
-            "instanceId": HERE[0],
-            "generation": HERE[1],
+            "instanceId": HERE.instance_id,
+            "generation": HERE.generation,
             "revision": 0,
             "route": "home",
             "ready": True,
@@ -156,7 +178,7 @@ def test_the_guard_names_the_first_thing_that_is_wrong(controller, view, clock):
     view.become(ready=False, blocked=True)
     wrong = request(controller, expected_revision=99, generation=ELSEWHERE)
     assert select(controller, wrong).code == "stale_target"
-    assert select(controller, wrong._replace(request_id=ELSEWHERE, generation=HERE[1])).code == "stale_revision"
+    assert select(controller, changed(wrong, request_id=ELSEWHERE, generation=HERE.generation)).code == "stale_revision"
     assert select(controller, request(controller)).code == "not_ready"
     view.become(ready=True)
     assert select(controller, request(controller)).code == "user_active"
@@ -168,7 +190,7 @@ def test_the_guard_names_the_first_thing_that_is_wrong(controller, view, clock):
 
 def test_a_navigation_is_applied_with_the_context_after_it(controller, view):
     caller = select(controller, request(controller, "ses_a"))
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     view.arrive()
     (answer,) = caller.answers
     assert answer["status"] == "applied"
@@ -178,7 +200,7 @@ def test_a_navigation_is_applied_with_the_context_after_it(controller, view):
 
 def test_an_unknown_session_is_unavailable_and_nothing_happens(controller, view):
     caller = select(controller, request(controller))
-    view.validations.pop()(False)
+    view.validations.pop()("target_unavailable")
     assert caller.code == "target_unavailable"
     assert view.shown == []
 
@@ -195,7 +217,7 @@ def test_an_unknown_session_is_unavailable_and_nothing_happens(controller, view)
 def test_what_changes_while_validating_is_seen_by_the_second_guard(controller, view, change, code):
     caller = select(controller, request(controller))
     view.become(**change)
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     assert caller.code == code
     assert view.shown == []
 
@@ -203,16 +225,45 @@ def test_what_changes_while_validating_is_seen_by_the_second_guard(controller, v
 def test_an_unknown_session_is_unavailable_whatever_else_changed_meanwhile(controller, view):
     caller = select(controller, request(controller))
     view.become(workspace="v")
-    view.validations.pop()(False)
+    view.validations.pop()("target_unavailable")
     assert caller.code == "target_unavailable"
 
 
 def test_a_key_pressed_while_validating_stops_the_navigation(controller, view, clock):
     caller = select(controller, request(controller))
     controller.human_input(clock.now_s)
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     assert caller.code == "stale_revision"
     assert view.shown == []
+
+
+def test_a_navigation_that_a_key_kept_from_happening_is_refused_and_not_unknown(controller, view, clock):
+    caller = select(controller, request(controller))
+    view.validations.pop()(None)
+    _, done = view.navigations.pop()
+    controller.human_input(clock.now_s)
+    done(FENCED)
+    assert caller.code == "stale_revision"
+    assert select(controller, request(controller)).code == "user_active", "the gate is open again"
+
+
+@pytest.mark.parametrize("code", ["not_ready", "target_unavailable", "user_active"])
+def test_the_views_own_reason_is_the_answer(controller, view, code):
+    caller = select(controller, request(controller))
+    view.validations.pop()(code)
+    assert caller.code == code
+    assert view.shown == []
+
+
+@pytest.mark.parametrize("quiet_s", [QUIET_S, 5.0])
+def test_the_user_may_want_a_longer_rest(view, clock, quiet_s):
+    made = view.controller = Controller(view, HERE, clock, quiet_s=quiet_s)
+    made.observe(view.state)
+    made.human_input(clock.now_s)
+    clock.now_s += quiet_s - 0.001
+    assert made.context()["context"]["blocked"]
+    clock.now_s += 0.001
+    assert not made.context()["context"]["blocked"]
 
 
 @pytest.mark.parametrize("ends", ["elsewhere", "refused", "raises"])
@@ -220,12 +271,12 @@ def test_a_navigation_that_did_not_arrive_has_an_unknown_outcome(controller, vie
     caller = select(controller, request(controller))
     if ends == "raises":
         view.navigate = lambda session_id, done: 1 / 0
-        view.validations.pop()(True)
+        view.validations.pop()(None)
     else:
-        view.validations.pop()(True)
+        view.validations.pop()(None)
         _, done = view.navigations.pop()
         view.become(session_id="ses_b")
-        done(ends == "elsewhere")
+        done(WENT if ends == "elsewhere" else FAILED)
     assert caller.code == "outcome_unknown"
     assert select(controller, request(controller)).code is None, "the gate is open again"
 
@@ -241,7 +292,7 @@ def test_a_validator_that_raises_is_an_internal_error_and_opens_the_gate(control
 def test_a_second_navigation_is_refused_while_one_is_under_way(controller, view):
     first = select(controller, request(controller))
     assert select(controller, request(controller)).code == "busy"
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     assert select(controller, request(controller)).code == "busy"
     view.arrive()
     assert first.code == "applied"
@@ -259,7 +310,7 @@ def test_a_slow_validation_exceeds_its_deadline_and_keeps_the_gate_until_it_sett
     assert caller.code == "deadline_exceeded"
     assert controller.next_deadline_s() is None
     assert select(controller, request(controller)).code == "busy"
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     assert view.shown == []
     assert select(controller, request(controller)).code is None
 
@@ -267,14 +318,14 @@ def test_a_slow_validation_exceeds_its_deadline_and_keeps_the_gate_until_it_sett
 def test_a_validation_that_settles_late_navigates_nowhere_even_before_the_timer_fired(controller, view, clock):
     caller = select(controller, request(controller))
     clock.now_s += VALIDATION_S
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     assert caller.code == "deadline_exceeded"
     assert view.shown == []
 
 
 def test_a_navigation_that_never_settles_has_an_unknown_outcome_at_the_deadline(controller, view, clock):
     caller = select(controller, request(controller))
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     clock.now_s += VALIDATION_S
     controller.tick()
     assert caller.code == "outcome_unknown"
@@ -285,7 +336,7 @@ def test_a_caller_that_hangs_up_while_validating_cancels(controller, view):
     asked = request(controller)
     caller = select(controller, asked)
     controller.hang_up(caller)
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     assert view.shown == []
     assert caller.answers == [], "there is nobody to answer"
     assert select(controller, asked).code == "cancelled", "the receipt says what came of it"
@@ -294,7 +345,7 @@ def test_a_caller_that_hangs_up_while_validating_cancels(controller, view):
 def test_a_caller_that_hangs_up_while_navigating_leaves_a_receipt_of_what_happened(controller, view):
     asked = request(controller)
     caller = select(controller, asked)
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     controller.hang_up(caller)
     view.arrive()
     assert select(controller, asked).code == "applied"
@@ -304,7 +355,7 @@ def test_the_same_request_again_gets_the_first_answer_and_runs_nothing(controlle
     asked = request(controller, "ses_a")
     first = select(controller, asked)
     joined = select(controller, asked)
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     view.arrive()
     assert first.answers == joined.answers
     view.become(session_id="ses_b")
@@ -317,7 +368,7 @@ def test_one_of_two_callers_hanging_up_does_not_take_the_navigation_from_the_oth
     asked = request(controller)
     first, joined = select(controller, asked), select(controller, asked)
     controller.hang_up(first)
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     view.arrive()
     assert joined.code == "applied"
 
@@ -325,7 +376,7 @@ def test_one_of_two_callers_hanging_up_does_not_take_the_navigation_from_the_oth
 def test_a_request_id_with_other_arguments_is_a_conflict(controller, view):
     asked = request(controller)
     select(controller, asked)
-    assert select(controller, asked._replace(session_id="ses_other")).code == "request_conflict"
+    assert select(controller, changed(asked, session_id="ses_other")).code == "request_conflict"
 
 
 def test_the_129th_request_is_refused_while_reads_and_old_receipts_still_work(controller, view):
@@ -335,7 +386,7 @@ def test_the_129th_request_is_refused_while_reads_and_old_receipts_still_work(co
         assert select(controller, request(controller, expected_revision=5)).code == "stale_revision"
     assert select(controller, request(controller)).code == "request_limit"
     assert select(controller, first).code == "stale_revision"
-    assert select(controller, first._replace(session_id="ses_z")).code == "request_conflict"
+    assert select(controller, changed(first, session_id="ses_z")).code == "request_conflict"
     assert controller.context()["status"] == "context"
 
 
@@ -343,7 +394,7 @@ def test_revoking_fences_a_pending_navigation_at_once(controller, view):
     caller = select(controller, request(controller))
     controller.revoke()
     assert caller.code == "revoked"
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     assert view.shown == []
     assert controller.context() == {"status": "rejected", "code": "revoked"}
     controller.revoke()
@@ -352,7 +403,7 @@ def test_revoking_fences_a_pending_navigation_at_once(controller, view):
 
 def test_revoking_a_navigation_that_has_left_does_not_claim_that_it_was_stopped(controller, view):
     caller = select(controller, request(controller))
-    view.validations.pop()(True)
+    view.validations.pop()(None)
     controller.revoke()
     assert caller.code == "outcome_unknown"
 
@@ -407,20 +458,20 @@ class Interleavings(RuleBasedStateMachine):
     @rule(session=st.sampled_from("abc"), behind=st.integers(-1, 1), stranger=st.booleans())
     def select_anew(self, session, behind, stranger):
         revision = max(0, self.last_revision + behind) if behind else self.revision()
-        generation = ELSEWHERE if stranger else HERE[1]
-        self.ask(wire.SelectSession(str(uuid.uuid4()), HERE[0], generation, revision, f"ses_{session}"))
+        generation = ELSEWHERE if stranger else HERE.generation
+        self.ask(asking(generation, revision, f"ses_{session}"))
 
     @precondition(lambda self: not self.controller.revoked)
     @rule(session=st.sampled_from("abc"))
     def select_fresh(self, session):
-        self.ask(wire.SelectSession(str(uuid.uuid4()), *HERE, self.revision(), f"ses_{session}"))
+        self.ask(asking(HERE.generation, self.revision(), f"ses_{session}"))
 
     @precondition(lambda self: self.asked)
     @rule(back=st.integers(1, 9), other=st.booleans())
     def select_again(self, back, other):
         asked, _ = self.asked[-min(back, len(self.asked))]
         if other:
-            asked = asked._replace(session_id="ses_other")
+            asked = changed(asked, session_id="ses_other")
         before = len(self.view.shown)
         self.ask(asked)
         assert len(self.view.shown) == before
@@ -436,17 +487,18 @@ class Interleavings(RuleBasedStateMachine):
     @rule(known=st.booleans(), again=st.booleans())
     def validated(self, known, again):
         done = self.view.validations.pop(0)
-        done(known)
+        refusal = None if known else "target_unavailable"
+        done(refusal)
         if again:
-            done(known)
+            done(refusal)
 
     @precondition(lambda self: self.view.navigations)
-    @rule(arrives=st.booleans())
-    def navigated(self, arrives):
-        if arrives:
+    @rule(end=st.sampled_from([WENT, FENCED, FAILED]))
+    def navigated(self, end):
+        if end == WENT:
             self.view.arrive()
         else:
-            self.view.navigations.pop(0)[1](False)
+            self.view.navigations.pop(0)[1](end)
 
     @rule(change=st.sampled_from([{"ready": False}, {"blocked": True}]))
     def view_is_not_to_be_touched(self, change):

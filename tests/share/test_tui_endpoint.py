@@ -29,7 +29,11 @@ def refusal(path) -> str:
 
 def test_an_endpoint_that_is_right_in_every_way_is_read(fake):
     loaded = endpoint.load(fake.path)
-    assert (loaded.instance_id, loaded.generation, loaded.token) == (INSTANCE, GENERATION, TOKEN)
+    assert (loaded.members.instance_id, loaded.members.generation, loaded.members.token) == (
+        INSTANCE,
+        GENERATION,
+        TOKEN,
+    )
     assert loaded.socket_path == str(fake.folder / "s")
     assert TOKEN not in repr(loaded)
 
@@ -143,7 +147,7 @@ def test_json_of_another_shape_is_refused(fake, members):
 def test_a_file_may_have_16_kib_and_not_one_byte_more(fake):
     data = fake.file.read_bytes()
     fake.write(data + b" " * (16_384 - len(data)))
-    assert endpoint.load(fake.path).token == TOKEN
+    assert endpoint.load(fake.path).members.token == TOKEN
     fake.write(data + b" " * (16_385 - len(data)))
     assert "larger than 16384 bytes" in refusal(fake.path)
 

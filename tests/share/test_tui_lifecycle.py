@@ -31,14 +31,14 @@ def share(argv, tmux):
     running.stop(signal.SIGKILL)
 
 
-def places(tmux) -> list[str]:
+def directories(tmux) -> list[str]:
     return [name for name in os.listdir(tmux.env["TMPDIR"]) if name.startswith("termsprawl-tui-")]
 
 
 def assert_over(share, tmux, reason: str) -> None:
     assert share.ended() == 0
     assert share.out[-1] == f"TUIMCP off: {reason}\n"
-    assert places(tmux) == []
+    assert directories(tmux) == []
     assert share.process.poll() == 0
 
 
@@ -56,7 +56,7 @@ def test_a_signal_ends_it_cleanly_and_the_client_stays_as_it_is(share, tmux, num
     assert_over(share, tmux, reason)
     assert one_line(waiting) == {"status": "rejected", "code": "revoked"}
     waiting.close()
-    assert tmux.clients() == [tmux.first.name], "the watcher is gone"
+    assert tmux.clients() == [tmux.first.name], "nobody else is attached"
     assert tmux.session_of(tmux.first) == "one"
 
 
@@ -67,18 +67,18 @@ def test_a_signal_while_it_starts_leaves_nothing_behind(argv, tmux, number):
             argv, env=tmux.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         end = time.monotonic() + PATIENCE_S
-        while not places(tmux):  # without a pause
+        while not directories(tmux):  # without a pause
             assert time.monotonic() < end
         process.send_signal(number)
         process.wait(PATIENCE_S)
-        assert places(tmux) == []
+        assert directories(tmux) == []
 
 
 def test_revoke_ends_a_share_that_is_suspended(ctl, share, tmux):
     share.process.send_signal(signal.SIGSTOP)
     done = run([ctl, "tui", "revoke", share.path], tmux.env)
     assert (done.status, done.out, done.err) == (0, b"revoked\n", b"")
-    assert_over(share, tmux, "revoked (SIGTERM)")
+    assert_over(share, tmux, "revoked (tui revoke)")
 
 
 def test_r_revokes_after_a_pause_too(argv, tmux):
@@ -90,7 +90,7 @@ def test_r_revokes_after_a_pause_too(argv, tmux):
     eventually(lambda: b"Stopped" in shell.output)
     shell.type(b"echo r-$((40+2))\r")
     eventually(lambda: b"r-42" in shell.output)
-    assert len(places(tmux)) == 1
+    assert len(directories(tmux)) == 1
     pid = open_children(shell.process.pid)[0]
     shell.type(b"fg\r")
     eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T", "it runs again")
@@ -103,7 +103,7 @@ def test_two_signals_at_once_do_no_harm(share, tmux):
     share.process.send_signal(signal.SIGTERM)
     share.process.send_signal(signal.SIGINT)
     share.ended()
-    assert places(tmux) == []
+    assert directories(tmux) == []
 
 
 def test_it_ends_when_the_client_detaches(share, tmux):
@@ -139,7 +139,7 @@ def test_another_client_in_the_same_terminal_is_not_the_one_that_was_shared(shar
 def test_it_ends_when_the_tmux_server_ends(share, tmux):
     tmux.run("kill-server")
     assert share.ended() == 0
-    assert places(tmux) == []
+    assert directories(tmux) == []
 
 
 def test_it_ends_when_the_tmux_server_is_killed(share, tmux):
@@ -161,16 +161,15 @@ def test_what_sigkill_leaves_is_inert_and_leads_nobody_to_a_new_share(ctl, argv,
     share.stop(signal.SIGKILL)
     with pytest.raises(ConnectionRefusedError):
         dial(share.path)
-    eventually(lambda: tmux.clients() == [tmux.first.name], "the watcher goes with it")
     done = run([ctl, "tui", "context", "--endpoint", share.path], tmux.env)
     assert done.status == 1
     assert b"target_unavailable" in done.out
     new = RunningShare(argv, tmux.env)
-    assert places(tmux) == [os.path.basename(os.path.dirname(new.path))], "a new share clears it away"
+    assert directories(tmux) == [os.path.basename(os.path.dirname(new.path))], "a new share clears it away"
     assert ask(new.path, GET, token=share.members["token"])["code"] == "unauthorized"
     assert ask(new.path, GET)["status"] == "context"
     new.stop()
-    assert places(tmux) == []
+    assert directories(tmux) == []
 
 
 def test_revoke_clears_away_what_sigkill_left_and_a_share_that_lives_is_no_leftover(ctl, argv, share, tmux):
@@ -178,35 +177,16 @@ def test_revoke_clears_away_what_sigkill_left_and_a_share_that_lives_is_no_lefto
     other.stop(signal.SIGKILL)
     done = run([ctl, "tui", "revoke", other.path], tmux.env)
     assert (done.status, done.out) == (0, b"nobody was sharing there any more; its directory is removed\n")
-    assert places(tmux) == [os.path.basename(os.path.dirname(share.path))]
+    assert directories(tmux) == [os.path.basename(os.path.dirname(share.path))]
     assert ask(share.path, GET)["status"] == "context"
 
 
-def test_killed_in_the_middle_of_events_it_leaves_no_watcher_and_a_tmux_that_can_end(argv, tmux):
-    """A watcher with output for a broken pipe would never end, nor would its server."""
-    share = RunningShare(argv, tmux.env)
-    watchers = [int(pid) for pid in open_children(share.process.pid)]
-    server = tmux.pid()
-    control = ["tmux", "-S", tmux.socket, "-C", "attach-session", "-t", "=two"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(control, env=tmux.env, stdin=pipe, stdout=subprocess.DEVNULL) as other:
-        eventually(lambda: len(tmux.clients()) == 3)
-        os.kill(server, signal.SIGSTOP)
-        # When it goes on, tmux finds at the same moment that the watcher hung up and that there is news for it.
-        other.stdin.write(b"split-window -t =one:\n")
-        other.stdin.flush()
-        share.stop(signal.SIGKILL)
-        os.kill(server, signal.SIGCONT)
-        eventually(lambda: not any(map(is_running, watchers)))
-        tmux.run("kill-server")
-    eventually(lambda: not is_running(server))
-
-
-def test_nothing_of_it_outlives_it(share):
+def test_nothing_runs_beside_it_and_nothing_outlives_it(share, tmux):
+    share.context()
     children = [int(pid) for pid in open_children(share.process.pid)]
-    assert children, "the watcher"
     share.stop()
-    assert not any(is_running(pid) for pid in children)
+    eventually(lambda: not any(map(is_running, children)), "a command for tmux that was under way has ended")
+    assert tmux.clients() == [tmux.first.name]
 
 
 def open_children(pid: int) -> list[str]:
@@ -269,19 +249,24 @@ def test_a_reader_that_went_away_ends_nothing(argv, tmux):
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_in_the_background_of_a_terminal_it_leaves_the_keys_to_the_shell(argv, tmux):
+def test_in_the_background_of_a_terminal_it_leaves_keys_and_screen_to_the_shell(argv, tmux):
     shell = Terminal(["/bin/sh", "-i"], tmux.env)
     command = " ".join(argv)
     shell.type(f"{command} &\r".encode())
     eventually(lambda: b"TUIMCP on: " in shell.output and b"To revoke: " in shell.output)
+    path = shell.output.decode().split("TUIMCP on: ")[1].split()[0]
     shell.type(b"echo r-$((40+2))\r")
     eventually(lambda: b"r-42" in shell.output)
-    assert len(places(tmux)) == 1
+    before = shell.output
+    assert ask(path, GET)["status"] == "context"
+    shell.type(b"echo s-$((40+2))\r")
+    eventually(lambda: b"s-42" in shell.output)
+    assert b"get_view_context" not in shell.output[len(before) :]
     shell.type(b"fg\r")
     eventually(lambda: b"fg\r\n" in shell.output)
     shell.type(b"\x03")
     eventually(lambda: b"TUIMCP off: revoked (Ctrl-C)" in shell.output)
-    assert places(tmux) == []
+    eventually(lambda: directories(tmux) == [])
     shell.close()
 
 
@@ -292,7 +277,7 @@ gate = sys.argv[1]
 sys.path.insert(0, sys.argv[2])
 del sys.argv[:2]
 from termsprawlctl.cli.parser import main
-from termsprawlctl.share import clients
+from termsprawlctl.share.sharing import clients
 parse_clients = clients.parse_clients
 
 def faulty(rows):
@@ -313,7 +298,7 @@ def test_after_a_fault_of_its_own_nothing_is_shared_any_more(argv, tmux, tmp_pat
     assert ask(share.path, GET) == {"status": "rejected", "code": "revoked"}
     assert share.ended() == 1
     assert "a fault of this program (ValueError)" in share.out[-1]
-    assert places(tmux) == []
+    assert directories(tmux) == []
 
 
 def test_the_token_is_in_no_output_no_argument_and_no_childs_environment(share):

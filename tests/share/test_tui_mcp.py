@@ -53,7 +53,8 @@ def session_ids(ctl, tmux) -> dict[str, str]:
 def tool_result(response: dict) -> dict:
     """The answer inside a tool's result; structure, text and isError have to agree."""
     result = response["result"]
-    (block,) = result["content"]
+    block, *advice = result["content"]
+    assert bool(advice) == (result["structuredContent"].get("code") in ("stale_revision", "user_active"))
     assert json.loads(block["text"]) == result["structuredContent"]
     assert result["isError"] == (result["structuredContent"]["status"] == "rejected")
     return result["structuredContent"]
@@ -191,7 +192,7 @@ class OfficialClient:
 
     def answer(self) -> dict:
         report = json.loads(self.process.stdout.readline())
-        (text,) = report["texts"]
+        text = report["texts"][0]
         assert json.loads(text) == report["structured"]
         assert report["isError"] == (report["structured"]["status"] == "rejected")
         return report["structured"]
@@ -249,6 +250,7 @@ def test_the_official_client_sees_and_switches_a_live_tmux_client(ctl, tmux, sha
     client.type(b"a")
     assert eventually(lambda: agent.context()["blocked"])
     assert agent.select(agent.context(), ids["one"])["code"] == "user_active"
+    client.type(b"\x15")
     assert agent.select(agent.quiet_context(), ids["one"])["status"] == "applied"
     assert tmux.session_of(client) == "one"
 
@@ -260,17 +262,12 @@ def test_the_official_client_sees_and_switches_a_live_tmux_client(ctl, tmux, sha
 
 # A tmux that keeps back the question which sessions there are while the gate file exists.
 GATED_TMUX = """#!{python}
-import os, subprocess, sys, time
+import os, sys, time
 real, gate = {real!r}, {gate!r}
-if "-C" not in sys.argv:
-    os.execv(real, [real, *sys.argv[1:]])
-tmux = subprocess.Popen([real, *sys.argv[1:]], stdin=subprocess.PIPE)
-for line in sys.stdin.buffer:
-    while line.startswith(b"list-sessions") and os.path.exists(gate):
-        open(gate + ".reached", "w").close()
-        time.sleep(0.01)
-    tmux.stdin.write(line)
-    tmux.stdin.flush()
+while any("#{{session_name}}" in word for word in sys.argv) and os.path.exists(gate):
+    open(gate + ".reached", "w").close()
+    time.sleep(0.01)
+os.execv(real, [real, *sys.argv[1:]])
 """
 
 
@@ -286,8 +283,9 @@ def test_revoking_while_a_validation_hangs_stops_the_navigation_at_once(ctl, tmu
     request.addfinalizer(lambda: share.process.poll() is not None or share.stop(signal.SIGKILL))
     agent = OfficialClient("auto", ctl, share.path, {**hermetic_env, "HOME": tmux.env["HOME"]})
     seen = agent.quiet_context()
+    wanted = session_ids(ctl, tmux)["two"]
     gate.touch()
-    agent.begin_select(seen, session_ids(ctl, tmux)["two"])
+    agent.begin_select(seen, wanted)
     eventually(lambda: os.path.exists(f"{gate}.reached"), "the validation hangs")
     done = run([ctl, "tui", "revoke", share.path], tmux.env)
     assert (done.status, done.out) == (0, b"revoked\n")

@@ -16,10 +16,10 @@ from support.tui_share import ask, dial, everything, exchange, frame, one_line, 
 from support.tui_tmux import eventually
 
 from termsprawlctl.base.errors import UsageError
-from termsprawlctl.share import controller as controller_module
 from termsprawlctl.share import endpoint
-from termsprawlctl.share import server as share_module
-from termsprawlctl.share.directory import Place
+from termsprawlctl.share.directory import ShareDirectory
+from termsprawlctl.share.sharing import controller as controller_module
+from termsprawlctl.share.sharing import server as share_module
 
 GET = {"operation": "get_view_context"}
 FULL = 16_384
@@ -75,10 +75,12 @@ def test_a_session_is_selected_and_a_repeated_request_gets_the_first_answer(shar
 def test_each_request_is_reported_with_its_revision_and_outcome_and_without_the_token(share):
     context(share)
     ask(share.path, select_request(context(share), "ses_unknown"))
-    reads, last = share.reports[:-1], share.reports[-1]
-    assert all(revision is None and answer["status"] == "context" for _, revision, answer in reads)
-    assert (last[0].session_id, last[1], last[2]) == ("ses_unknown", 0, rejected("target_unavailable"))
-    assert share.place.token not in repr(share.reports)
+    *reads, (request, answer) = share.reports
+    assert [type(read).__name__ for read, _ in reads] == ["GetViewContext"] * 2
+    assert [given["status"] for _, given in reads] == ["context"] * 2
+    assert (request.session_id, request.expected_revision) == ("ses_unknown", 0)
+    assert answer == rejected("target_unavailable")
+    assert share.directory.token not in repr(share.reports)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +111,14 @@ def test_an_unknown_key_beside_token_and_request_is_invalid(share):
     assert ask(share.path, GET, more=1) == rejected("invalid_request")
 
 
-@pytest.mark.parametrize("token", ["", "0" * 64, "0" * 63, "\u00e9" * 64, "\ud800"], ids=ascii)
-def test_a_wrong_token_is_unauthorized(share, token):
-    assert ask(share.path, GET, token=token) == rejected("unauthorized")
+def test_a_wrong_token_is_unauthorized(share):
+    assert ask(share.path, GET, token="0" * 64) == rejected("unauthorized")
+    assert share.reports == []
+
+
+@pytest.mark.parametrize("token", ["", "0" * 63, "0" * 65, "A" * 64, "\u00e9" * 64, "\u0660" * 64, "\ud800"], ids=ascii)
+def test_what_cannot_be_a_token_is_no_request(share, token):
+    assert ask(share.path, GET, token=token) == rejected("invalid_request")
     assert share.reports == []
 
 
@@ -284,7 +291,7 @@ def test_revoking_answers_who_waits_and_leaves_nothing_behind(share):
     share.revoke()
     assert one_line(sock) == rejected("revoked")
     everything(idle)
-    assert not os.path.exists(share.place.directory)
+    assert not os.path.exists(share.directory.directory)
     with pytest.raises(FileNotFoundError):
         dial(share.path)
     share.settle()
@@ -294,65 +301,65 @@ def test_revoking_answers_who_waits_and_leaves_nothing_behind(share):
     idle.close()
 
 
-def test_the_place_has_exactly_the_described_files_and_modes_under_any_umask(tmp_path_factory):
+def test_the_share_directory_has_exactly_the_described_files_and_modes_under_any_umask(tmp_path_factory):
     for mask in (0o000, 0o022, 0o077, 0o177, 0o777):
         root = str(tmp_path_factory.mktemp("u"))
         old = os.umask(mask)
         try:
-            place = Place(root)
+            made = ShareDirectory(root)
         finally:
             os.umask(old)
         modes = {
-            name: stat.S_IMODE(os.lstat(os.path.join(place.directory, name)).st_mode)
-            for name in ("", *os.listdir(place.directory))
+            name: stat.S_IMODE(os.lstat(os.path.join(made.directory, name)).st_mode)
+            for name in ("", *os.listdir(made.directory))
         }
         assert modes == {"": 0o700, "endpoint.json": 0o600, "s": 0o600}
-        loaded = endpoint.load(place.path)
-        assert (loaded.instance_id, loaded.generation, loaded.token) == (*place.identity, place.token)
-        for value in place.identity:
+        loaded = endpoint.load(made.path).members
+        assert (loaded.instance_id, loaded.generation, loaded.token) == (made.instance_id, made.generation, made.token)
+        for value in (made.instance_id, made.generation):
             assert str(uuid.UUID(value)) == value
-        place.remove()
-        assert not os.path.exists(place.directory)
-        place.remove()
+        made.remove()
+        assert not os.path.exists(made.directory)
+        made.remove()
 
 
-def test_a_place_is_exactly_0700_even_where_directories_inherit_a_group(tmp_path_factory):
+def test_a_share_directory_is_exactly_0700_even_where_directories_inherit_a_group(tmp_path_factory):
     root = tmp_path_factory.mktemp("g")
     root.chmod(0o2777)
-    place = Place(str(root))
-    assert stat.S_IMODE(os.stat(place.directory).st_mode) == 0o700
-    place.remove()
+    made = ShareDirectory(str(root))
+    assert stat.S_IMODE(os.stat(made.directory).st_mode) == 0o700
+    made.remove()
 
 
-def test_a_place_lies_under_the_real_path_of_the_temp_root(tmp_path_factory):
+def test_a_share_directory_lies_under_the_real_path_of_the_temp_root(tmp_path_factory):
     root = tmp_path_factory.mktemp("r")
     (root / "link").symlink_to(root)
-    place = Place(str(root / "link"))
-    assert os.path.realpath(place.path) == place.path
-    place.remove()
+    made = ShareDirectory(str(root / "link"))
+    assert os.path.realpath(made.path) == made.path
+    made.remove()
 
 
-def test_every_place_has_an_identity_and_a_token_of_its_own(tmp_path_factory):
+def test_every_share_directory_has_an_identity_and_a_token_of_its_own(tmp_path_factory):
     root = str(tmp_path_factory.mktemp("r"))
-    places = [Place(root) for _ in range(3)]
-    assert len({place.token for place in places} | {part for place in places for part in place.identity}) == 9
-    for place in places:
-        place.remove()
+    several = [ShareDirectory(root) for _ in range(3)]
+    assert len({part for made in several for part in (made.token, made.instance_id, made.generation)}) == 9
+    for made in several:
+        made.remove()
 
 
 def test_a_socket_path_may_have_99_bytes_and_100_are_refused_with_nothing_left(tmp_path_factory):
     base = str(tmp_path_factory.mktemp("l"))
-    sample = Place(base)
+    sample = ShareDirectory(base)
     sample.remove()
     name = len(sample.directory) - len(base)
     for size, fits in ((99, True), (100, False)):
         root = base + "/" + "x" * (size - len(base) - 1 - name - len("/s"))
         os.mkdir(root)
         if fits:
-            place = Place(root)
-            assert len(os.path.join(place.directory, "s")) == size
-            place.remove()
+            made = ShareDirectory(root)
+            assert len(os.path.join(made.directory, "s")) == size
+            made.remove()
         else:
             with pytest.raises(UsageError, match="TMPDIR"):
-                Place(root)
+                ShareDirectory(root)
             assert os.listdir(root) == []

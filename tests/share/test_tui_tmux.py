@@ -12,37 +12,10 @@ from pathlib import Path
 
 import pytest
 from support.command import run
-from support.tui_share import RunningShare, ask, select_request
+from support.tui_share import ask, select_request
 from support.tui_tmux import PATIENCE_S, PREFIX, eventually, is_running
 
 from termsprawlctl.base.tmux import version
-
-
-@pytest.fixture
-def start(ctl, tmux):
-    """Start `tui share` with more words; all are ended with the test."""
-    shares = []
-
-    def start(*words: str, **environment) -> RunningShare:
-        argv = [ctl, "tui", "share", "--socket-path", tmux.socket, *words]
-        shares.append(RunningShare(argv, {**tmux.env, **environment}))
-        return shares[-1]
-
-    yield start
-    for share in shares:
-        share.stop(signal.SIGKILL)
-
-
-@pytest.fixture
-def ids(ctl, tmux):
-    """Session name to public id, as `tui sessions` prints them."""
-
-    def ids() -> dict[str, str]:
-        done = run([ctl, "tui", "sessions", "--socket-path", tmux.socket], tmux.env)
-        assert (done.status, done.err) == (0, b"")
-        return {name: key for key, name in (row.split("\t") for row in done.out.decode().splitlines())}
-
-    return ids
 
 
 def test_the_view_is_the_clients_session_and_selecting_switches_exactly_that_client(tmux, client, start, ids):
@@ -134,9 +107,11 @@ def test_a_context_is_stale_after_a_script_moved_the_client_there_and_back(tmux,
 def test_the_user_is_left_alone_while_typing(tmux, client, start, ids):
     share = start()
     share.quiet_context()
+    two = ids()["two"]
     client.type(b"x")
     eventually(lambda: share.context()["blocked"])
-    assert share.select(ids()["two"]) == {"status": "rejected", "code": "user_active"}
+    assert share.select(two) == {"status": "rejected", "code": "user_active"}
+    client.type(b"\r")
     share.quiet_context()
     assert share.select(ids()["two"])["status"] == "applied"
 
@@ -147,7 +122,7 @@ def test_a_key_is_followed_by_at_least_a_second_and_a_half_of_rest(client, start
     share.quiet_context()
     for _ in range(2):
         typed_s = time.monotonic()
-        client.type(b"x")
+        client.type(b"\r")
         eventually(lambda: share.context()["blocked"])
         share.quiet_context()
         assert time.monotonic() - typed_s >= 1.5
@@ -244,9 +219,9 @@ def test_a_suspended_client_is_not_ready(tmux, client, start, ids):
     eventually(lambda: share.context()["ready"])
 
 
-def test_the_watcher_changes_no_window_size_and_no_option(tmux, client, start):
+def test_a_share_changes_no_window_size_and_leaves_every_option_as_it_was(tmux, client, start):
     bigger = tmux.attach("one", rows=40, columns=140)
-    bigger.type(b"x")
+    bigger.type(b"\r")
     eventually(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{window_width}") == "140")
     options = [tmux.run("show-options", *scope) for scope in (["-g"], ["-s"], ["-gw"], ["-t", "=one:"])]
     hooks = tmux.run("show-hooks", "-g")
@@ -259,36 +234,37 @@ def test_the_watcher_changes_no_window_size_and_no_option(tmux, client, start):
     assert tmux.run("display-message", "-p", "-t", "=one:", "#{window_width}") == "140"
 
 
-def test_the_watcher_leaves_every_session_the_environment_that_it_had(tmux, client, start):
+def test_a_share_leaves_every_session_the_environment_that_it_had(tmux, client, start):
     for name in ("one", "two"):
         tmux.run("set-environment", "-t", f"={name}", "SSH_AUTH_SOCK", f"/agent/{name}")
     share = start()
     tmux.run("switch-client", "-E", "-c", client.name, "-t", "=two")
-    eventually(lambda: "two" in tmux.clients("#{?client_control_mode,#{session_name},}"), "the watcher follows")
+    share.quiet_context()
     share.stop()
     for name in ("one", "two"):
         assert f"SSH_AUTH_SOCK=/agent/{name}" in tmux.run("show-environment", "-t", f"={name}").splitlines()
 
 
-def test_the_watcher_goes_where_the_client_goes_and_keeps_no_session_open(tmux, client, start, ids):
-    tmux.run("set-option", "-g", "destroy-unattached", "off")
+def test_a_share_is_no_client_and_keeps_no_session_in_use(tmux, client, start, ids):
     share = start()
     share.quiet_context()
+    assert tmux.clients() == [client.name]
     share.select(ids()["two"])
-    eventually(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{session_attached}") == "0")
+    assert tmux.run("display-message", "-p", "-t", "=one:", "#{session_attached}") == "0"
     assert tmux.session_of(client) == "two"
+    assert tmux.clients() == [client.name]
 
 
-def test_a_watcher_that_is_thrown_out_comes_back(tmux, client, start, ids):
+def test_hooks_of_the_users_fire_for_people_and_not_for_a_share(tmux, client, start, ids):
+    tmux.run("set-option", "-g", "@seen", "")
+    for hook in ("client-attached", "client-session-changed", "client-detached", "session-created"):
+        tmux.run("set-hook", "-g", hook, f"set-option -ag @seen '{hook} '")
     share = start()
     share.quiet_context()
-    for name in tmux.clients():
-        if name != client.name:
-            tmux.run("detach-client", "-t", name)
-    seen = share.quiet_context()
-    assert seen["ready"]
+    assert tmux.run("show-options", "-gv", "@seen") == ""
     assert share.select(ids()["two"])["status"] == "applied"
-    assert tmux.session_of(client) == "two"
+    share.stop()
+    assert tmux.run("show-options", "-gv", "@seen").split() == ["client-session-changed"], "the switch itself"
 
 
 def test_idle_it_needs_no_time_at_all(client, start):
@@ -349,9 +325,9 @@ def test_without_a_client_without_a_server_and_with_a_wrong_name_it_says_so(ctl,
 
 
 def test_without_tmux_it_says_so(ctl, tmp_path, hermetic_env):
-    python = os.path.dirname(os.path.realpath(sys.executable))
-    env = {"PATH": f"{python}:/nowhere", "TMPDIR": str(tmp_path)}
-    done = run(["/bin/sh", "-c", f'PATH={python}; exec python3 -ISB "$0" tui share', ctl], env)
+    # An empty directory: that of Python may well have a tmux in it, too.
+    env = {"PATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = run([sys.executable, "-ISB", ctl, "tui", "share"], env)
     assert done.status == 2
     assert b"tmux is not installed" in done.err
 

@@ -27,15 +27,16 @@ def framed(request: object) -> bytes:
 
 def test_both_requests_survive_the_way_there():
     for request in (GET_REQUEST, PICK_REQUEST):
-        assert wire.parse_request(wire.encode_request(TOKEN, request)) == (TOKEN, request)
+        frame = wire.parse_request(wire.encode_request(wire.Frame(TOKEN, request)))
+        assert (frame.token, frame.request) == (TOKEN, request)
 
 
 def test_a_request_is_one_compact_line_with_exactly_the_described_members():
-    frame = wire.encode_request(TOKEN, PICK_REQUEST)
+    frame = wire.encode_request(wire.Frame(TOKEN, PICK_REQUEST))
     assert frame.endswith(b"\n")
     assert frame.count(b"\n") == 1
     assert json.loads(frame) == {"token": TOKEN, "request": PICK}
-    assert json.loads(wire.encode_request(TOKEN, GET_REQUEST)) == {"token": TOKEN, "request": GET}
+    assert json.loads(wire.encode_request(wire.Frame(TOKEN, GET_REQUEST))) == {"token": TOKEN, "request": GET}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,9 @@ def test_a_request_is_one_compact_line_with_exactly_the_described_members():
         {**PICK, "requestId": "not-a-uuid"},
         {**PICK, "requestId": SELECT["requestId"] + "\n"},
         {**PICK, "requestId": None},
+        {**PICK, "requestId": "44444444-4444-0444-8444-444444444444"},
+        {**PICK, "requestId": "44444444-4444-9444-8444-444444444444"},
+        {**PICK, "requestId": "44444444-4444-4444-7444-444444444444"},
         {**PICK, "instanceId": 7},
         {**PICK, "expectedRevision": -1},
         {**PICK, "expectedRevision": True},
@@ -97,10 +101,16 @@ def test_a_line_that_is_no_frame_is_refused(frame):
         wire.parse_request(frame)
 
 
+@pytest.mark.parametrize("revision", [3, 3.0, 1e3])
+def test_a_whole_number_may_be_written_with_a_fraction_of_nothing(revision):
+    request = wire.parse_request(framed({**PICK, "expectedRevision": revision})).request
+    assert (type(request.expected_revision), request.expected_revision) == (int, revision)
+
+
 def test_a_frame_may_have_16384_bytes_and_not_one_more():
     frame = framed(GET)
     full = frame[:-1] + b" " * (16_384 - len(frame)) + b"\n"
-    assert wire.parse_request(full) == (TOKEN, GET_REQUEST)
+    assert wire.parse_request(full).request == GET_REQUEST
     with pytest.raises(wire.InvalidFrame):
         wire.parse_request(b" " + full)
 

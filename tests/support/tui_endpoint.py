@@ -11,6 +11,8 @@ from pathlib import Path
 
 from support.tui_tmux import PATIENCE_S
 
+from termsprawlctl.share import wire
+
 TOKEN = "0123456789abcdef" * 4
 INSTANCE = "11111111-1111-4111-8111-111111111111"
 GENERATION = "22222222-2222-4222-8222-222222222222"
@@ -33,6 +35,12 @@ SELECT = {
     "expectedRevision": 3,
     "sessionId": "ses_a",
 }
+
+
+def changed(request: wire.SelectSession, **changes) -> wire.SelectSession:
+    """The same request but for some of its fields."""
+    fields = {name: getattr(request, name) for name in wire.SelectSession.__slots__}
+    return wire.SelectSession(**{**fields, **changes})
 
 
 class FakeEndpoint:

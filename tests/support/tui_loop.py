@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 
 from support.tui_tmux import PATIENCE_S
 
-from termsprawlctl.share.controller import Controller, Observed
-from termsprawlctl.share.directory import Place
-from termsprawlctl.share.server import Share
+from termsprawlctl.share.directory import ShareDirectory
+from termsprawlctl.share.sharing.controller import WENT, Controller, Identity, Observed
+from termsprawlctl.share.sharing.server import Share
 
 
 class PlayedShare:
     """Runs in a thread of its own; `view` methods of the test's making are called there."""
 
     def __init__(self, temp_root) -> None:
-        self.place = Place(str(temp_root))
-        self.path = self.place.path
+        self.directory = ShareDirectory(str(temp_root))
+        self.path = self.directory.path
         self.state = Observed(workspace="w", session_id=None, ready=True, blocked=False)
         self.reports: list[tuple] = []
         self.asked: list[str] = []
@@ -25,15 +26,15 @@ class PlayedShare:
         self.hold = threading.Event()  # while set, validations stay open
         self._held: list = []
         self._loop = asyncio.new_event_loop()
-        self.controller = Controller(self, self.place.identity)
+        self.controller = Controller(self, Identity(self.directory.instance_id, self.directory.generation))
         self.controller.observe(self.state)
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(PATIENCE_S)
 
     async def _start(self) -> None:
-        self.share = Share(self.controller, self.place.token, self._loop.call_soon, self._report)
-        self.share.start(self.place.listener)
+        self.share = Share(self.controller, self.directory.token, self._loop.call_soon, self._report)
+        self.share.start(self.directory.listener)
 
     def _report(self, *what) -> None:
         self.reports.append(what)
@@ -43,18 +44,18 @@ class PlayedShare:
         if self.hold.is_set():
             self._held.append(done)
         else:
-            done(session_id != "ses_unknown")
+            done("target_unavailable" if session_id == "ses_unknown" else None)
 
     def navigate(self, session_id, done) -> None:
         self.shown.append(session_id)
-        self.state = self.state._replace(session_id=session_id)
+        self.state = replace(self.state, session_id=session_id)
         self.controller.observe(self.state)
-        done(True)
+        done(WENT)
 
     def settle(self) -> None:
         """Let the held validations end well."""
         self.hold.clear()
-        self.run(lambda: [self._held.pop(0)(True) for _ in range(len(self._held))])
+        self.run(lambda: [self._held.pop(0)(None) for _ in range(len(self._held))])
 
     def run(self, action):
         """Call something in the share's thread and return what it returns."""
@@ -65,7 +66,7 @@ class PlayedShare:
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result(PATIENCE_S)
 
     def revoke(self) -> None:
-        self.run(lambda: (self.share.close(), self.place.remove()))
+        self.run(lambda: (self.share.close(), self.directory.remove()))
 
     def close(self) -> None:
         self.revoke()

@@ -6,14 +6,16 @@ EPILOG = """\
 example:
   termsprawlctl mcp tui --endpoint /tmp/.../endpoint.json
 
-The path stands in the bar of the TUI that is shared; it is new for each share. A path that
+The path is shown where the TUI is shared; it is new for each share unless that has a name. A path that
 cannot be used ends this at once, with exit status 2.
 """
 
 
 def configure(parser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("--endpoint", metavar="PATH", required=True, help="the endpoint.json that the TUI's bar shows")
+    parser.add_argument(
+        "--endpoint", metavar="PATH", required=True, help="the endpoint.json that the TUI shows when it is shared"
+    )
 
 
 def run(args) -> int:

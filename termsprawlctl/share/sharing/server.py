@@ -7,8 +7,9 @@ import errno
 import hmac
 import select
 import socket
+from collections.abc import Callable
 
-from . import wire
+from .. import wire
 from .controller import Controller
 
 MAX_CONNECTIONS = 16
@@ -23,11 +24,17 @@ _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Share:
     """Serves one controller on a listening socket, inside a running event loop.
 
-    `refresh(done)` has the view observed anew and then calls done(); `report(operation,
-    revision, answer)` is told each request and what came of it (revision: None for reads).
+    `refresh(done)` has the view observed anew and then calls done(); `report(request, answer)`
+    gets each request and what came of it.
     """
 
-    def __init__(self, controller: Controller, token: str, refresh, report) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        token: str,
+        refresh: Callable[[Callable[[], None]], object],
+        report: Callable[[wire.GetViewContext | wire.SelectSession, dict], None],
+    ) -> None:
         self.controller = controller
         self.refresh = refresh
         self.report = report
@@ -73,10 +80,13 @@ class Share:
             self._timer = self.loop.call_at(deadline_s, self._tick)
 
     def _listen(self) -> None:
-        self.loop.add_reader(self._listener, self._accept)
+        if self._listener:
+            self.loop.add_reader(self._listener, self._accept)
 
     def _accept(self) -> None:
         # By hand: asyncio's own server forgets a connection that it accepts while it is closed.
+        if self._listener is None:
+            return
         try:
             sock, _ = self._listener.accept()
         except OSError as error:
@@ -106,12 +116,13 @@ class _Connection(asyncio.Protocol):
     def __init__(self, share: Share) -> None:
         self._share = share
         self._received = b""
-        self._request = None
+        self._request: wire.GetViewContext | wire.SelectSession | None = None
         self._finished = False
         self._transport: asyncio.Transport | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what a stream socket gets
         self._transport = transport
         if self._finished:
             transport.abort()
@@ -144,7 +155,7 @@ class _Connection(asyncio.Protocol):
         self._watch_half_closed()
         return True
 
-    def connection_lost(self, _error) -> None:
+    def connection_lost(self, _error: Exception | None) -> None:
         self._share.connections.discard(self)
         for timer in self._timers:
             timer.cancel()
@@ -163,20 +174,20 @@ class _Connection(asyncio.Protocol):
 
     def _accept(self) -> None:
         try:
-            token, request = wire.parse_request(self._received)
+            frame = wire.parse_request(self._received)
         except wire.InvalidFrame:
             self._refuse()
             return
         self._received = b""
-        if not self._share.knows(token):
+        if not self._share.knows(frame.token):
             self.finish(wire.rejected(wire.UNAUTHORIZED))
             return
-        self._request = request
+        self._request = frame.request
         # The guard looks at what the view is now, not at what it was at the last event.
         self._share.refresh(self._decide)
 
     def _decide(self) -> None:
-        if self._finished or self._transport.is_closing():
+        if self._finished or self._transport is None or self._transport.is_closing():
             return
         if isinstance(self._request, wire.SelectSession):
             self._share.controller.select(self._request, self._answer)
@@ -185,20 +196,21 @@ class _Connection(asyncio.Protocol):
             self._answer(self._share.controller.context())
 
     def _answer(self, answer: dict) -> None:
-        revision = getattr(self._request, "expected_revision", None)
-        self._share.report(self._request, revision, answer)
+        if self._request is not None:
+            self._share.report(self._request, answer)
         self.finish(answer)
 
     def _refuse(self) -> None:
         self._share.controller.hang_up(self._answer)
         self._share.set_timer()
         self._finished = True
-        self._transport.write(wire.encode(wire.rejected(wire.INVALID_REQUEST)))
-        # Closing with bytes unread would reset the caller's side; it is left to close, or is cut off.
-        self._transport.write_eof()
+        if self._transport:
+            self._transport.write(wire.encode(wire.rejected(wire.INVALID_REQUEST)))
+            # Closing with bytes unread would reset the caller's side; it is left to close, or is cut off.
+            self._transport.write_eof()
 
     def _watch_half_closed(self) -> None:
-        if self._finished:
+        if self._finished or self._transport is None:
             return
         if self._is_gone():
             self._transport.abort()
@@ -207,6 +219,8 @@ class _Connection(asyncio.Protocol):
 
     def _is_gone(self) -> bool:
         """Whether the other side has closed both directions; it may have closed only its own."""
+        if self._transport is None:
+            return True
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
         return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))

@@ -3,8 +3,8 @@
 It knows nothing of sockets or tmux and never waits. The view tells what it sees through
 observe() and human_input(), and is asked two things:
 
-    view.validate(session_id, done)   calls done(known) once it knows whether the session exists
-    view.navigate(session_id, done)   shows it, observes anew, then calls done(went_through)
+    view.validate(session_id, done)   calls done(None) when the session can be shown, else done(the code that says why)
+    view.navigate(session_id, done)   shows it, observes anew, then calls done(how it ended: WENT, FENCED or FAILED)
 
 `done` may be called at once, later, or never; a view that raises has failed. What a
 caller gets goes to the function that it handed in, exactly once.
@@ -13,22 +13,58 @@ caller gets goes to the function that it handed in, exactly once.
 from __future__ import annotations
 
 import time
-from collections import namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from . import wire
+from .. import wire
 
-# How long the user is left alone after an input of theirs.
+# How long the user is left alone after an input of theirs, unless they want it longer.
 QUIET_S = 1.5
 # From the arrival of a request to the start of its navigation. Shorter than the
 # adapter's own deadline, so that it hears the answer.
 VALIDATION_S = 4.0
 MAX_RECEIPTS = 128
 
-# What a view sees. workspace: anything comparable that changes when the user looks at
-# something else; it is part of the fence and of no answer. session_id: None on the home
-# route. ready, blocked: bool; blocked without the pause after an input, which is ours.
-Observed = namedtuple("Observed", "workspace session_id ready blocked")
+# How a navigation ends. FENCED: the view saw the user act in the last moment, and nothing happened.
+WENT, FENCED, FAILED = "went", "fenced", "failed"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which run of a share this is: two uuids."""
+
+    instance_id: str
+    generation: str
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a view sees.
+
+    `workspace`: anything comparable that changes when the user looks at something else; it is
+    part of the fence and of no answer. `session_id`: None on the home route. `blocked`: without
+    the pause after an input, which is the controller's.
+    """
+
+    workspace: object
+    session_id: str | None
+    ready: bool
+    blocked: bool
+
+
 NOTHING = Observed(workspace=None, session_id=None, ready=False, blocked=True)
+
+
+class View(Protocol):
+    """What is shown to the user, and how to change that."""
+
+    def validate(self, session_id: str, done: Callable[[str | None], None]) -> None: ...
+
+    def navigate(self, session_id: str, done: Callable[[str], None]) -> None: ...
+
+
+Reply = Callable[[dict], None]
 
 
 class _Receipt:
@@ -39,7 +75,7 @@ class _Receipt:
     def __init__(self, request: wire.SelectSession) -> None:
         self.request = request
         self.answer: dict | None = None
-        self.waiting: list = []
+        self.waiting: list[Reply] = []
 
 
 class _Flight:
@@ -56,13 +92,21 @@ class _Flight:
 class Controller:
     """One share, from its start to its revocation.
 
-    `identity` is (instanceId, generation). `clock` returns seconds and never goes back.
+    `clock` returns seconds and never goes back; `quiet_s`: how long the user is left alone
+    after an input of theirs.
     """
 
-    def __init__(self, view, identity: tuple[str, str], clock=time.monotonic) -> None:
+    def __init__(
+        self,
+        view: View,
+        identity: Identity,
+        clock: Callable[[], float] = time.monotonic,
+        quiet_s: float = QUIET_S,
+    ) -> None:
         self._view = view
         self._identity = identity
         self._clock = clock
+        self._quiet_s = quiet_s
         self._observed = NOTHING
         self._quiet_until_s = clock()
         self._published: Observed | None = None
@@ -80,7 +124,7 @@ class Controller:
 
     def human_input(self, at_s: float) -> None:
         """The user did something, at the latest at `at_s` of the clock (it may lie ahead)."""
-        self._quiet_until_s = max(self._quiet_until_s, at_s + QUIET_S)
+        self._quiet_until_s = max(self._quiet_until_s, at_s + self._quiet_s)
         if self._published is not None:
             self._revision += 1
         self._publish()
@@ -93,7 +137,7 @@ class Controller:
             return wire.rejected(wire.REVOKED)
         return {"status": wire.CONTEXT, "context": self._view_context()}
 
-    def select(self, request: wire.SelectSession, reply) -> None:
+    def select(self, request: wire.SelectSession, reply: Reply) -> None:
         """Answer select_session through reply(answer), at once or later.
 
         A repeated request gets the first one's answer, also while that is on its way.
@@ -110,13 +154,14 @@ class Controller:
         else:
             receipt.waiting.append(reply)
 
-    def hang_up(self, reply) -> None:
+    def hang_up(self, reply: Reply) -> None:
         """The caller behind `reply` is gone: it is not called any more, and what only that one wanted is cancelled."""
-        receipt = self._flight.receipt if self._flight else None
-        if receipt is None or reply not in receipt.waiting:
+        flight = self._flight
+        if flight is None or reply not in flight.receipt.waiting:
             return
+        receipt = flight.receipt
         receipt.waiting.remove(reply)
-        if not receipt.waiting and not self._flight.navigating:
+        if not receipt.waiting and not flight.navigating:
             self._answer(receipt, wire.rejected(wire.CANCELLED))
 
     def tick(self) -> None:
@@ -142,7 +187,7 @@ class Controller:
 
     # A navigation, step by step.
 
-    def _select_first(self, request: wire.SelectSession, reply) -> None:
+    def _select_first(self, request: wire.SelectSession, reply: Reply) -> None:
         if len(self._receipts) >= MAX_RECEIPTS:
             reply(wire.rejected(wire.REQUEST_LIMIT))
             return
@@ -154,12 +199,12 @@ class Controller:
             return
         flight = self._flight = _Flight(receipt, self._clock() + VALIDATION_S)
         try:
-            self._view.validate(request.session_id, lambda known: self._validated(flight, known))
+            self._view.validate(request.session_id, lambda refusal: self._validated(flight, refusal))
         except Exception:  # noqa: BLE001 - a view may raise anything
             code = wire.OUTCOME_UNKNOWN if flight.navigating else wire.INTERNAL_ERROR
             self._settle(flight, wire.rejected(code))
 
-    def _validated(self, flight: _Flight, known: bool) -> None:  # noqa: FBT001 - the view's answer
+    def _validated(self, flight: _Flight, refusal: str | None) -> None:
         if self._flight is not flight or flight.navigating:
             return  # the view called twice
         self.tick()
@@ -167,21 +212,24 @@ class Controller:
             self._settle(flight, flight.receipt.answer)
             return
         request = flight.receipt.request
-        refusal = self._refusal(request) if known else wire.TARGET_UNAVAILABLE
+        refusal = refusal or self._refusal(request)
         if refusal:
             self._settle(flight, wire.rejected(refusal))
             return
         flight.navigating = True
         try:
-            self._view.navigate(request.session_id, lambda went: self._navigated(flight, went))
+            self._view.navigate(request.session_id, lambda end: self._navigated(flight, end))
         except Exception:  # noqa: BLE001 - it may have got half-way
             self._settle(flight, wire.rejected(wire.OUTCOME_UNKNOWN))
 
-    def _navigated(self, flight: _Flight, went_through: bool) -> None:  # noqa: FBT001 - the view's answer
+    def _navigated(self, flight: _Flight, end: str) -> None:
         if self._flight is not flight:
             return
-        if went_through and self._observed.session_id == flight.receipt.request.session_id:
+        request = flight.receipt.request
+        if end == WENT and self._observed.session_id == request.session_id:
             self._settle(flight, {"status": wire.APPLIED, "context": self._view_context()})
+        elif end == FENCED:
+            self._settle(flight, wire.rejected(self._refusal(request) or wire.USER_ACTIVE))
         else:
             self._settle(flight, wire.rejected(wire.OUTCOME_UNKNOWN))
 
@@ -204,7 +252,7 @@ class Controller:
         state = self._publish()
         if self.revoked:
             return wire.REVOKED
-        if (request.instance_id, request.generation) != self._identity:
+        if Identity(request.instance_id, request.generation) != self._identity:
             return wire.STALE_TARGET
         if request.expected_revision != self._revision:
             return wire.STALE_REVISION
@@ -214,8 +262,11 @@ class Controller:
 
     def _view_context(self) -> dict:
         state = self._publish()
-        instance_id, generation = self._identity
-        view = {"instanceId": instance_id, "generation": generation, "revision": self._revision}
+        view: dict[str, object] = {
+            "instanceId": self._identity.instance_id,
+            "generation": self._identity.generation,
+            "revision": self._revision,
+        }
         if state.session_id is None:
             view["route"] = wire.HOME
         else:
@@ -226,7 +277,7 @@ class Controller:
     def _publish(self) -> Observed:
         """The state as it is to be told now; the revision grows when it is another than last time."""
         blocked = self._observed.blocked or self._clock() < self._quiet_until_s
-        state = self._observed._replace(blocked=blocked)
+        state = replace(self._observed, blocked=blocked)
         if self._published is not None and state != self._published:
             self._revision += 1
         if self._observed is not NOTHING:

@@ -1,0 +1,1 @@
+"""The sharing side: rules, socket server, and a live tmux client as the view."""
