@@ -14,10 +14,9 @@ examples:
   termsprawlctl tui context --endpoint /tmp/.../endpoint.json
   termsprawlctl tui select ses_... --endpoint /tmp/.../endpoint.json
 
-`termsprawlctl mcp tui --endpoint PATH` gives an MCP client the same two operations.
-A share is off until started, keeps nothing, and ends with its process. It keeps out other
-users of this machine; every program of the same user that learns the path may use it.
-While it lasts, the status line of the shared client begins with TUIMCP [Revoke].
+`mcp tui --endpoint PATH` gives an MCP client the same two operations.
+A share ends with its process. It keeps out other users of this machine, not the programs of
+yours that learn the path. Meanwhile the client's status line shows TUIMCP [Revoke].
 exit status of context and select: 0 context or applied, 1 rejected, 2 not asked.
 """
 
