@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-from ..base import jsontext
-from ..base.files import read_small
+from ..base.files import read_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,13 +61,13 @@ def endpoint_file(session_path: str) -> str:
 
 def locate(session_path: str) -> Target:
     """Read both files. Raises Unavailable, and OSError where the session file goes away meanwhile."""
-    token = read_object(session_path, "session file").get("token")
+    token = read_named(session_path, "session file").get("token")
     if not isinstance(token, str) or not token:
         raise Unavailable(f"the session file {session_path} holds no token")
     if not re.fullmatch(r"[!-~]+", token):
         raise Unavailable(f"the token in the session file {session_path} cannot be sent in an HTTP header")
     path = endpoint_file(session_path)
-    port, request_target = parse_endpoint(read_object(path, "endpoint file").get("url"))
+    port, request_target = parse_endpoint(read_named(path, "endpoint file").get("url"))
     return Target(port, request_target, token, path, os.stat(session_path).st_uid)
 
 
@@ -80,15 +79,11 @@ def parse_endpoint(url: object) -> tuple[int, str]:
     return int(match.group(1)), match.group(2)
 
 
-def read_object(path: str, what: str) -> dict[str, Any]:
+def read_named(path: str, what: str) -> dict[str, Any]:
     """The JSON object in a small file. Raises Unavailable naming `what` and the path."""
     try:
-        value = jsontext.loads(read_small(path))
+        return read_object(path)
     except OSError as error:
         raise Unavailable(f"cannot read the {what} {path}: {error.strerror}") from None
     except ValueError as error:
-        # ValueError covers a path with a NUL byte, too.
-        raise Unavailable(f"the {what} {path} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise Unavailable(f"the {what} {path} is not a JSON object")
-    return value
+        raise Unavailable(f"the {what} {path} {error}") from None

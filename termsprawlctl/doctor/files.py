@@ -8,7 +8,7 @@ import re
 import shlex
 import stat
 
-from ..app.discovery import ENVIRONMENT_VARIABLE, Unavailable, parse_endpoint, read_object
+from ..app.discovery import ENVIRONMENT_VARIABLE, Unavailable, parse_endpoint, read_named
 from ..base.layout import is_id
 from .checks import Check, failed, ok, warning
 
@@ -69,7 +69,7 @@ def check_endpoint_file(path: str) -> tuple[list[Check], dict, int | None]:
 
 def _check_file(name: str, path: str, fix: str, absent: str) -> tuple[list[Check], dict | None]:
     try:
-        content = read_object(path, name)
+        content = read_named(path, name)
     except Unavailable as reason:
         cause, fix = _why_unreadable(path, absent, fix)
         return [failed(name, str(reason), cause, fix)], None

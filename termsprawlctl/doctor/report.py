@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..app.discovery import Unavailable, endpoint_file, read_object
+from ..app.discovery import Unavailable, endpoint_file, read_named
 from ..base import console, jsontext
 from . import checks, connection, files, surroundings
 
@@ -55,6 +55,6 @@ def show(found: list[checks.Check], *, as_json: bool) -> None:
 
 def _content(path: str) -> dict:
     try:
-        return read_object(path, "session file")
+        return read_named(path, "session file")
     except Unavailable:
         return {}

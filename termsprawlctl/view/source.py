@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from ..app import transport
-from ..app.discovery import Unavailable, read_object
-from ..base import jsontext, tmux
+from ..app.discovery import Unavailable, read_named
+from ..base import tmux
 from ..base.errors import CtlError
-from ..base.files import read_small
+from ..base.files import read_object
 from ..base.layout import SESSION_PREFIX, DataPaths
 from ..host.canvas import project_file
 from ..host.messaging import links
@@ -63,7 +63,7 @@ def glance(paths: DataPaths, folder: str) -> dict[str, str]:
 def _project_folder(session_path: str, data: str, cwd: str, ids: set) -> str | None:
     """The project's folder: as the embedded host knows it, else around cwd, if its canvas is this one."""
     try:
-        project = read_object(session_path, "session file").get("projectId")
+        project = read_named(session_path, "session file").get("projectId")
         return ProjectStore(DataPaths(data)).folder(str(project))
     except (Unavailable, CtlError):
         pass
@@ -78,11 +78,7 @@ def _project_folder(session_path: str, data: str, cwd: str, ids: set) -> str | N
 
 
 def _ids_in(path: str) -> set:
-    try:
-        document = jsontext.loads(read_small(path, project_file.MAX_PROJECT_BYTES))
-    except (OSError, ValueError):
-        return set()
-    return _ids(document.get("nodes") if isinstance(document, dict) else None)
+    return _ids(read_object(path, project_file.MAX_PROJECT_BYTES, missing={}).get("nodes"))
 
 
 def _ids(nodes: object) -> set[str]:

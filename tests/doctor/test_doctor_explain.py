@@ -330,6 +330,6 @@ def test_the_token_is_in_none_of_it(explain, app):
 
 def test_a_file_that_goes_away_meanwhile_is_told(tmp_path, monkeypatch):
     path = SessionFiles(tmp_path, 1).session
-    monkeypatch.setattr(files, "read_object", lambda *_: (path.unlink(), {})[1])
+    monkeypatch.setattr(files, "read_named", lambda *_: (path.unlink(), {})[1])
     (check,) = files.check_session_file(str(path))
     assert check.status == checks.FAILED

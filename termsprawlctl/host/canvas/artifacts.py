@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import os
-import stat
 
 from ...base.errors import CtlError
+from ...base.files import is_inside, read_part
 
 # How much of a file is looked at: where a text file of another encoding or a binary one
 # begins, it shows.
@@ -26,28 +26,14 @@ def resolve(path: str, folder: str) -> str:
         path.encode()  # a name that is not UTF-8 could not be read back from the project file
         real = os.path.realpath(path)
         real.encode()
-        inside = os.path.join(real, "").startswith(os.path.join(os.path.realpath(folder), ""))
-        if not inside:
+        if not is_inside(real, folder):
             raise CtlError(f"{path} is outside the project {folder}.", "Tell the user where the file is instead.")
-        _check_text(path, _head(real))
+        _check_text(path, read_part(real, 0, HEAD_BYTES, os.O_NOFOLLOW))
     except UnicodeEncodeError:
         raise CtlError("The file's name is not UTF-8.", "Rename it.") from None
     except OSError as error:
         raise CtlError(f"Cannot open {path}: {error.strerror}.") from None
     return real
-
-
-def _head(path: str) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW)
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise OSError(0, "it is a directory", path)
-        if not stat.S_ISREG(mode):
-            raise OSError(0, "not a regular file", path)
-        return os.read(descriptor, HEAD_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 def _check_text(path: str, head: bytes) -> None:

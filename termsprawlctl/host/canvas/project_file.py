@@ -10,22 +10,19 @@ before the step, and the edit is then made again on what stands there now.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import stat
-import time
 
 from ...base import jsontext
 from ...base.errors import CtlError
-from ...base.files import DIRECTORY_MODE, FILE_MODE, read_small, remove_quietly, write_atomically
+from ...base.files import DIRECTORY_MODE, FILE_MODE, is_inside, lock, read_small, remove_quietly, write_atomically
 
 VERSION = 1
 MAX_PROJECT_BYTES = 32 << 20
 # A write takes milliseconds; whoever waits this long waits for a stopped process.
 LOCK_WAIT_S = 5.0
-LOCK_POLL_S = 0.01
 # Each try loses only against a write within the same few milliseconds.
 MAX_TRIES = 20
 MAX_SHOWN_CHARS = 40  # of something in the file that is not what it should be
@@ -109,7 +106,7 @@ def inside(folder: str, path: str) -> str:
     somebody else made, and would have files changed that have nothing to do with it.
     """
     real = os.path.realpath(path)
-    if not real.startswith(os.path.join(os.path.realpath(folder), "")):
+    if not is_inside(real, folder) or real == os.path.realpath(folder):
         raise CtlError(
             f"{path} leads out of the project, to {real}, and a link that may have come with it is not followed.",
             "Replace the link with what it leads to, or name the folder that has it as the project.",
@@ -169,28 +166,14 @@ def _alone(directory: str):
     """Keep other hosts from writing, and remove what a killed one left. Raises OSError, CtlError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if _lock(descriptor, directory):
+        locked = lock(descriptor, LOCK_WAIT_S)
+        if locked is False:
+            text = f"Another process has been writing to {directory} for {LOCK_WAIT_S:g} s."
+            raise CtlError(text, NOTHING_CHANGED)
+        if locked:
             for name in os.listdir(directory):
                 if _LEFTOVER.fullmatch(name):
                     remove_quietly(os.path.join(directory, name))
         yield
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int, directory: str) -> bool:
-    """Wait for the lock; False where the file system has none. Raises CtlError when it does not come."""
-    end = time.monotonic() + LOCK_WAIT_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise CtlError(
-                    f"Another process has been writing to {directory} for {LOCK_WAIT_S:g} s.", NOTHING_CHANGED
-                ) from None
-            time.sleep(LOCK_POLL_S)
-        except OSError:
-            return False
-        else:
-            return True

@@ -7,22 +7,27 @@ what the app looks at, too.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
+import errno
 import json
 import os
 import time
 
 from ...app import transport
 from ...app.discovery import Target, Unavailable, parse_endpoint
-from ...base import jsontext
 from ...base.errors import CtlError
-from ...base.files import Explained, named_directory, private_directory, read_small, remove_quietly, write_atomically
+from ...base.files import (
+    Explained,
+    lock,
+    named_directory,
+    private_directory,
+    read_object,
+    remove_quietly,
+    write_atomically,
+)
 from ...base.layout import DataPaths
 
 # Whoever only asks whether a host runs holds the lock for a moment.
 FLOCK_PATIENCE_S = 0.3
-FLOCK_RETRY_S = 0.02
 # A server writes its endpoint right after its lock; one that has not by now never will.
 STARTING_S = 30.0
 ASK_DEADLINE_S = 5.0
@@ -78,18 +83,15 @@ class ServerLock:
         if self._descriptor is None:
             return
         for path in (self._paths.endpoint, self._paths.server_lock):
-            if read_object(path).get("instanceId") == self.instance_id:
+            if read_object(path, missing={}).get("instanceId") == self.instance_id:
                 remove_quietly(path)
         os.close(self._descriptor)
         self._descriptor = None
 
     def _acquire(self, descriptor: int) -> None:
         paths = self._paths
-        end = time.monotonic() + FLOCK_PATIENCE_S
-        while not _try_flock(descriptor):
-            if time.monotonic() > end:
-                raise Occupied(_occupied_text(paths, holder(paths)))
-            time.sleep(FLOCK_RETRY_S)
+        if not _locked(descriptor, FLOCK_PATIENCE_S):
+            raise Occupied(_occupied_text(paths, holder(paths)))
         refuse_foreign_server(paths)
         owner = json.dumps({"pid": os.getpid(), "instanceId": self.instance_id}).encode()
         os.ftruncate(descriptor, 0)
@@ -99,14 +101,14 @@ class ServerLock:
 
     def _is_lost(self, path: str) -> bool:
         try:
-            content = jsontext.loads(read_small(path))
+            content = read_object(path)
         except FileNotFoundError:
             return True
         except OSError:
             return False  # no descriptor left, for example: that shows nothing
         except ValueError:
             return True
-        return not isinstance(content, dict) or content.get("instanceId") != self.instance_id
+        return content.get("instanceId") != self.instance_id
 
 
 def is_held(paths: DataPaths) -> bool:
@@ -121,14 +123,14 @@ def is_held(paths: DataPaths) -> bool:
             "Run this as the user whose host it is, or name another directory with --data DIR.",
         ) from None
     try:
-        return not _try_flock(descriptor)
+        return not _locked(descriptor)
     finally:
         os.close(descriptor)
 
 
 def holder(paths: DataPaths) -> dict | None:
     """`{"pid", "instanceId"}` of the host that holds, or last held, the directory; None when unknown."""
-    return _owner(read_object(paths.flock))
+    return _owner(read_object(paths.flock, missing={}))
 
 
 def refuse_foreign_server(paths: DataPaths) -> None:
@@ -138,11 +140,11 @@ def refuse_foreign_server(paths: DataPaths) -> None:
     asking the endpoint shows it, without a token, since a server of ours refuses an
     unknown one in known words.
     """
-    owner = _owner(read_object(paths.server_lock))
+    owner = _owner(read_object(paths.server_lock, missing={}))
     if owner is None or owner["pid"] == os.getpid() or not _is_alive(owner["pid"]):
         return
     try:
-        port, request_target = parse_endpoint(read_object(paths.endpoint).get("url"))
+        port, request_target = parse_endpoint(read_object(paths.endpoint, missing={}).get("url"))
     except Unavailable:
         if _age_s(paths.server_lock) < STARTING_S:
             raise Occupied(_occupied_text(paths, owner)) from None
@@ -152,15 +154,6 @@ def refuse_foreign_server(paths: DataPaths) -> None:
     # No answer in time may be a server that is busy; no server, or one of another kind, is proof.
     if answer["ok"] or not answer["error"].startswith(transport.UNAVAILABLE) or transport.is_late(answer):
         raise Occupied(_occupied_text(paths, owner))
-
-
-def read_object(path: str) -> dict:
-    """The JSON object in a small file; {} when there is none."""
-    with contextlib.suppress(OSError, ValueError):
-        value = jsontext.loads(read_small(path))
-        if isinstance(value, dict):
-            return value
-    return {}
 
 
 def _owner(content: dict) -> dict | None:
@@ -191,12 +184,11 @@ def _age_s(path: str) -> float:
         return 0.0
 
 
-def _try_flock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _locked(descriptor: int, patience_s: float = 0.0) -> bool:
+    locked = lock(descriptor, patience_s)
+    if locked is None:
+        raise OSError(errno.ENOLCK, "its file system has no locks")
+    return locked
 
 
 def _is_alive(pid: int) -> bool:

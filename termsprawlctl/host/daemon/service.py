@@ -15,7 +15,7 @@ import time
 import traceback
 import uuid
 
-from ...app.discovery import Unavailable, read_object
+from ...app.discovery import Unavailable, read_named
 from ...base import tempfiles
 from ...base.errors import FAILED, OK, CtlError
 from ...base.files import Explained, private_directory, remove_quietly, write_atomically
@@ -80,7 +80,7 @@ class Host:
     def preferences(self) -> dict:
         """The user's preferences file; {} where there is none. Raises CtlError when it is not JSON."""
         try:
-            return read_object(self.paths.preferences, "preferences file")
+            return read_named(self.paths.preferences, "preferences file")
         except Unavailable as error:
             if not os.path.exists(self.paths.preferences):
                 return {}

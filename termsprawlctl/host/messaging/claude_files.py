@@ -16,10 +16,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 
-from ...base import jsontext
-from ...base.files import read_small
+from ...base.files import read_object, read_part
 from ...base.layout import is_id
 from . import context
 
@@ -67,11 +65,7 @@ def slug(folder: str) -> str:
 
 def _recorded(record: str, projects: str) -> str | None:
     """The transcript that the record of a running process names."""
-    try:
-        content = jsontext.loads(read_small(record, MAX_RECORD_BYTES))
-    except (OSError, ValueError):
-        return None
-    session = content.get("sessionId") if isinstance(content, dict) else None
+    session = read_object(record, MAX_RECORD_BYTES, missing={}).get("sessionId")
     if not is_id(session):
         return None
     # The folder's name comes from where the program was started, which may have moved on.
@@ -106,13 +100,8 @@ def _changed_ns(path: str) -> int:
 def _lines(path: str, offset: int, max_bytes: int) -> list[bytes]:
     """The whole lines within a part of a file; [] when it is no readable regular file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        lines = read_part(path, offset, max_bytes).split(b"\n")
     except OSError:
         return []
-    with contextlib.suppress(OSError), open(descriptor, "rb") as stream:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            stream.seek(offset)
-            lines = stream.read(max_bytes).split(b"\n")
-            # The first may have lost its beginning; the last may still be being written.
-            return lines[1 if offset else 0 :]
-    return []
+    # The first may have lost its beginning; the last may still be being written.
+    return lines[1 if offset else 0 :]

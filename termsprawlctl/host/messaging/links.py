@@ -12,9 +12,8 @@ import json
 import os
 from collections import namedtuple
 
-from ...base import jsontext
 from ...base.errors import CtlError
-from ...base.files import DIRECTORY_MODE, read_small, write_atomically
+from ...base.files import DIRECTORY_MODE, read_object, write_atomically
 from ...base.layout import DataPaths, is_id
 from ..canvas.project_file import inside
 from ..registry.projects import ProjectStore, operator_node
@@ -103,11 +102,8 @@ def _directory(folder: str) -> str:
 
 
 def _read_one(path: str) -> Link | None:
-    try:
-        content = jsontext.loads(read_small(path, MAX_LINK_BYTES))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(content, dict) or not is_id(content.get("from")) or not is_id(content.get("to")):
+    content = read_object(path, MAX_LINK_BYTES, missing={})
+    if not is_id(content.get("from")) or not is_id(content.get("to")):
         return None
     return Link(content["from"], content["to"], content.get("enabled") is True, path)
 

@@ -13,9 +13,8 @@ import threading
 import time
 import uuid
 
-from ...base import jsontext
 from ...base.errors import CtlError
-from ...base.files import private_directory, read_small, remove_quietly, write_atomically
+from ...base.files import private_directory, read_object, remove_quietly, write_atomically
 from ...base.layout import is_id
 
 SUBMITTED, COMPLETED, FAILED = "submitted", "completed", "failed"
@@ -217,11 +216,8 @@ class TaskStore:
 
 def _read(path: str) -> Task | None:
     """The task in a file; None where there is none."""
-    try:
-        content = jsontext.loads(read_small(path))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(content, dict) or os.path.basename(path) != f"{content.get('taskId')}.json":
+    content = read_object(path, missing={})
+    if os.path.basename(path) != f"{content.get('taskId')}.json":
         return None
     if not all(isinstance(content.get(key), str) for key in _TEXTS) or not is_id(content["taskId"]):
         return None

@@ -141,7 +141,7 @@ def test_a_host_without_free_descriptors_does_not_take_itself_for_replaced(tmp_p
     def no_descriptor(path: str, *_):
         raise OSError(errno.EMFILE, "Too many open files", path)
 
-    monkeypatch.setattr(lock, "read_small", no_descriptor)
+    monkeypatch.setattr(lock, "read_object", no_descriptor)
     assert held.is_ours()
     monkeypatch.undo()
     os.unlink(paths.endpoint)
@@ -214,7 +214,9 @@ def test_something_in_the_way_is_named_with_the_reason(stopped, tmp_path):
     projects.write_text("in the way")
     done = stopped.run("host", "start", "--data", str(stopped.data))
     assert done.returncode == 1
-    assert done.stderr.decode().startswith(f"termsprawlctl: cannot use the data directory {stopped.data}: ")
+    # On a busy machine it says before that it is being started.
+    last = done.stderr.decode().splitlines()[-1]
+    assert last.startswith(f"termsprawlctl: cannot use the data directory {stopped.data}: ")
     stopped.stop()
     server_lock = stopped.data / "agent-tools" / "server.lock"
     projects.unlink()
