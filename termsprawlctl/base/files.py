@@ -176,6 +176,9 @@ def write_atomically(
                 raise
             finally:
                 close_quietly(lock_descriptor)
+        except OSError as error:
+            error.filename, error.filename2 = path, None  # not the names in the open directory
+            raise
         finally:
             close_quietly(folder)
 
