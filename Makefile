@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test fuzz compat soak bench release docs lint format clean
+.PHONY: build demo test fuzz compat soak bench release docs lint format clean install uninstall
 
 build: $(BIN)/shiv
 	$(BIN)/python build.py
@@ -32,6 +32,31 @@ bench: build
 # dist/termsprawlctl and dist/SHA256SUMS of the last commit, built twice and tested.
 release: $(BIN)/shiv
 	$(BIN)/python tools/release.py
+
+PREFIX ?= /usr/local
+TARGET = $(DESTDIR)$(PREFIX)
+BASH_COMPLETIONS = share/bash-completion/completions
+ZSH_COMPLETIONS = share/zsh/site-functions
+FISH_COMPLETIONS = share/fish/vendor_completions.d
+
+dist/termsprawlctl:
+	$(MAKE) build
+
+# The built file as it is, so that `sudo make install` builds nothing as root.
+install: dist/termsprawlctl
+	for folder in bin share/man/man1 $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS); do \
+	    install -d "$(TARGET)/$$folder"; done
+	install -m 755 dist/termsprawlctl "$(TARGET)/bin/termsprawlctl"
+	install -m 644 docs/termsprawlctl.1 "$(TARGET)/share/man/man1/termsprawlctl.1"
+	umask 022; \
+	    dist/termsprawlctl completion bash > "$(TARGET)/$(BASH_COMPLETIONS)/termsprawlctl" && \
+	    dist/termsprawlctl completion zsh > "$(TARGET)/$(ZSH_COMPLETIONS)/_termsprawlctl" && \
+	    dist/termsprawlctl completion fish > "$(TARGET)/$(FISH_COMPLETIONS)/termsprawlctl.fish"
+
+uninstall:
+	rm -f "$(TARGET)/bin/termsprawlctl" "$(TARGET)/share/man/man1/termsprawlctl.1" \
+	    "$(TARGET)/$(BASH_COMPLETIONS)/termsprawlctl" "$(TARGET)/$(ZSH_COMPLETIONS)/_termsprawlctl" \
+	    "$(TARGET)/$(FISH_COMPLETIONS)/termsprawlctl.fish"
 
 docs: $(BIN)/shiv
 	$(BIN)/python docs/generate.py

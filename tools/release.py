@@ -6,7 +6,7 @@
 2. The commit is built twice, from copies in different places, under a different time zone,
    locale, umask and hash seed. The two files have to be the same bytes.
 3. dist/termsprawlctl is one of them, and the black-box tests run on exactly those bytes.
-4. Only then dist/SHA256SUMS is written: where it lies beside the file, the file was tested.
+4. Only then dist/RELEASE_NOTES.md and dist/SHA256SUMS are written: where it lies beside the file, the file was tested.
 
 Exit status: 0 released, 1 something of the above does not hold (said in one line).
 """
@@ -30,6 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "termsprawlctl"
 SUMS = "SHA256SUMS"
+NOTES = "RELEASE_NOTES.md"
 # What must not show in the bytes. The folder's name is a part of it: it is the place of the build.
 SURROUNDINGS = (
     ("one", {"TZ": "UTC", "LC_ALL": "C", "PYTHONHASHSEED": "1"}, 0o022),
@@ -60,6 +61,7 @@ def release(dist: Path, tests: list[str]) -> None:
     """Everything, in order; raises NotReleased at the first thing that does not hold."""
     sums = dist / SUMS
     sums.unlink(missing_ok=True)
+    (dist / NOTES).unlink(missing_ok=True)
     commit = committed()
     version = stated_version((ROOT / NAME / "__init__.py").read_text())
     dated(version, (ROOT / "CHANGELOG.md").read_text())
@@ -78,8 +80,9 @@ def release(dist: Path, tests: list[str]) -> None:
         raise NotReleased(f"the black-box tests fail on {dist / NAME}")
     if (dist / NAME).read_bytes() != builds[0]:
         raise NotReleased(f"{dist / NAME} was changed while it was tested")
+    write(dist / NOTES, notes(version, (ROOT / "CHANGELOG.md").read_text(), digest).encode(), 0o644)
     write(sums, f"{digest}  {NAME}\n".encode(), 0o644)
-    say(f"released {NAME} {version}: {dist / NAME}, {sums}")
+    say(f"released {NAME} {version}: {dist / NAME}, {sums}, {dist / NOTES}")
     say(f"built by Python {sys.version.split()[0]}; the same bytes need the same Python, down to the minor version")
 
 
@@ -108,6 +111,14 @@ def stated_version(source: str) -> str:
     if not found:
         raise NotReleased(f"{NAME}/__init__.py has no __version__ of the form 1.2.3")
     return found[1]
+
+
+def notes(version: str, changelog: str, digest: str) -> str:
+    """What a release's page says: the version's section of CHANGELOG.md, and how to check the file."""
+    section = re.search(rf"^## {re.escape(version)} - .+?\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    if not section:
+        raise NotReleased(f"CHANGELOG.md has no section {version}")
+    return f"{section[1].strip()}\n\n### Checksum\n\n```\n{digest}  {NAME}\n```\n"
 
 
 def dated(version: str, changelog: str) -> None:

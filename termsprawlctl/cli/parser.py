@@ -42,6 +42,7 @@ COMMANDS = {
     "install": ("install CLIENT", "add an MCP server to an MCP client's configuration"),
     "uninstall": ("uninstall CLIENT", "remove an MCP server from an MCP client's configuration"),
     "completion": ("completion SHELL", "print a completion script for bash, zsh or fish"),
+    "self": ("self check FILE", "compare this file with a release's checksum"),
     "host": ("host ACTION", "run a headless host when the app is not available"),
 }
 

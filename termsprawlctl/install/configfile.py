@@ -16,6 +16,9 @@ from ..base.ownership import real_path
 # Claude Code keeps its history in the same file as its servers: megabytes are usual.
 MAX_BYTES = 64 << 20
 BACKUP_SUFFIX = ".termsprawlctl-backup"
+# Beside a file whose folders were made for it: how many there are. They go with the file again.
+MADE_SUFFIX = ".termsprawlctl-folders"
+MAX_MADE = 20
 # A change takes milliseconds; one that stands still does not keep everybody else out.
 TURN_WAIT_S = 3.0
 
@@ -33,6 +36,7 @@ class ConfigFile:
             self._real = real_path(path)
         except OSError as error:
             raise CtlError(f"cannot use {path}: {error.strerror}.", "It was left as it is.") from None
+        self._made = self._real + MADE_SUFFIX
         self.backup = self._real + BACKUP_SUFFIX
         self._data = self._read(self._real)
         self.exists = self._data is not None
@@ -40,6 +44,13 @@ class ConfigFile:
             self.text = (self._data or b"").decode("utf-8")
         except UnicodeDecodeError as error:
             raise CtlError(f"{path} is not UTF-8 at byte {error.start}.", "It was left as it is.") from None
+
+    def is_read_only(self) -> bool:
+        """Whether the file's mode keeps its owner from writing to it; a change replaces it all the same."""
+        try:
+            return not os.stat(self._real).st_mode & 0o222
+        except OSError:
+            return False
 
     def backup_text(self) -> str | None:
         """What the file held before our first change to it; None where there was no file.
@@ -66,16 +77,35 @@ class ConfigFile:
         """Take our change back: the text from before (None: there was no file); the backup goes."""
         self._changing(lambda: os.unlink(self._real) if text is None else self._replace(text.encode("utf-8")))
         remove_quietly(self.backup)
+        if text is None:
+            self._remove_folders()
 
     def _changing(self, action) -> None:
         directory = os.path.dirname(self._real)
         try:
-            os.makedirs(directory, exist_ok=True)
+            made = _make_folders(directory)
+            if made:
+                write_atomically(self._made, str(made).encode())
             with _turn(directory):
                 self._check_unchanged()
                 action()
         except OSError as error:
             raise CtlError(f"cannot write {self.path}: {error.strerror}.", "It was left as it is.") from None
+
+    def _remove_folders(self) -> None:
+        """Remove the folders that were made for the file, as far as they are empty."""
+        try:
+            text = read_small(self._made)
+        except OSError:
+            return
+        remove_quietly(self._made)
+        folder = os.path.dirname(self._real)
+        for _ in range(min(int(text) if text.isdigit() and len(text) < 3 else 0, MAX_MADE)):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return
+            folder = os.path.dirname(folder)
 
     def _replace(self, data: bytes) -> None:
         if self._data is None:
@@ -99,6 +129,15 @@ class ConfigFile:
             return None
         except OSError as error:
             raise CtlError(f"cannot read {path}: {error.strerror}.") from None
+
+
+def _make_folders(directory: str) -> int:
+    """Make a directory with its parents; returns how many were missing."""
+    missing, parent = 0, directory
+    while not os.path.lexists(parent):
+        missing, parent = missing + 1, os.path.dirname(parent)
+    os.makedirs(directory, exist_ok=True)
+    return missing
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from ..base.errors import CtlError
+from ..base.files import is_inside
 from .clients import CLIENTS, PROJECT, USER, Place, configuration_file, server_path
 from .configfile import ConfigFile
 from .dialects import Server, command_line
@@ -148,8 +149,8 @@ class Plan:
 
 def _refuse_way_out(path: str, folder: str) -> None:
     """Raise CtlError where a link in a project leads to a file outside of it: it would be changed unseen."""
-    real, inside = os.path.realpath(path), os.path.join(os.path.realpath(folder), "")
-    if not real.startswith(inside):
+    real = os.path.realpath(path)
+    if not is_inside(real, os.path.realpath(folder)):
         raise CtlError(f"{path} leads out of the project, to {real}; it was left as it is.", "Name it with --file.")
 
 
@@ -172,7 +173,7 @@ class _Reading:
         if isinstance(error, ValueError):
             raise CtlError(
                 f"{self._file.path} cannot be {self.failure}: {error}.",
-                "It was left as it is; mend it first, or add the server by hand.",
+                "It was left as it is; fix it first, or add the server by hand.",
             ) from None
 
 

@@ -46,9 +46,10 @@ def install(plan: Plan, server: Server, scope: str, *, write: bool, verified: bo
     own = plan.client.adds(plan.name, server, scope) if plan.client.adds else None
     facts = {**_facts(plan, written=write and plan.changes), "argv": server.argv, "ownCommand": own}
     status = OK
+    read_only = plan.changes and plan.file.is_read_only()
     if write:
         plan.carry_out()
-        output.say(_done(plan))
+        _report_done(plan, output, read_only=read_only)
         if verified:
             with Interruptible():
                 # Not in a project's folder, unless it is about that: its files may have a client start servers.
@@ -66,12 +67,13 @@ def install(plan: Plan, server: Server, scope: str, *, write: bool, verified: bo
 def uninstall(plan: Plan, *, write: bool, output: Output) -> int:
     """Print the plan, or carry it out and print that; returns the exit status."""
     facts = _facts(plan, written=write and plan.changes)
+    read_only = plan.changes and plan.file.is_read_only()
     if write:
         plan.carry_out()
     if plan.action == ABSENT:
         output.say(f"{plan.file.path} has no server {plan.name}; nothing to take out.")
     elif write:
-        output.say(_done(plan))
+        _report_done(plan, output, read_only=read_only)
     elif not output.as_json:
         console.out(plan.snippet() + "\n")
         output.say(f"nothing was written. With --write this is taken out of {plan.file.path}.")
@@ -97,6 +99,12 @@ def _tell_plan(plan: Plan, own: list[str] | None, output: Output) -> None:
     output.say(f"nothing was written. --write puts this into {plan.file.path}, and checks it.")
     if own:
         output.say(f"{plan.client.title}'s own command for it: {shlex.join(own)}")
+
+
+def _report_done(plan: Plan, output: Output, *, read_only: bool) -> None:
+    output.say(_done(plan))
+    if read_only:
+        output.say(f"{plan.file.path} was read-only; it was replaced, and its mode was kept.")
 
 
 def _done(plan: Plan) -> str:

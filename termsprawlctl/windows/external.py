@@ -90,8 +90,8 @@ def open_window(
 def plan(data: str, node_id: str, *, terminal: str | None = None, environment=None) -> Report:
     """What open_window() would start, without starting it or asking for more than it needs.
 
-    A missing session or display becomes a note of the report. Raises CtlError where
-    there is nothing to start.
+    A missing session, terminal or display becomes a note of the report. Raises CtlError
+    without tmux.
     """
     environment = os.environ if environment is None else environment
     node = NodeTerminal(data, node_id, which=finder(environment))
@@ -103,7 +103,13 @@ def plan(data: str, node_id: str, *, terminal: str | None = None, environment=No
     preference = None if terminal is not None else read_preference(node.paths.preferences)
     displays = usable(environment)
     kinds = displays.kinds or frozenset((emulators.X11, emulators.WAYLAND))
-    choice = _choose(node, terminal, preference, environment, kinds)[0]
+    try:
+        choice = _choose(node, terminal, preference, environment, kinds)[0]
+    except CtlError as error:
+        if error.message != emulators.NONE_FOUND:
+            raise
+        notes.append(str(error))
+        choice = emulators.Choice("no terminal", node.attach_argv(), "what a terminal would run", needs_display=False)
     no_display = _no_display(displays, node)
     if no_display and choice.needs_display:
         notes.append(str(no_display))

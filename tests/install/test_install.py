@@ -550,3 +550,43 @@ def test_one_that_stands_still_in_the_middle_keeps_nobody_out_for_long(tmp_path,
     ConfigFile(str(tmp_path / "config"), private=True).write("new", backed_up=True)
     os.close(descriptor)
     assert (tmp_path / "config").read_text() == "new"
+
+
+def test_folders_that_were_made_for_a_file_go_with_it(home):
+    path = home.folder / ".config" / "Code" / "User" / "mcp.json"
+    (home.folder / ".config").mkdir()
+    home.install("vscode", "--write", "--no-verify")
+    assert path.is_file()
+    home.uninstall("vscode", "--write")
+    assert [one.name for one in home.folder.iterdir() if one.name != "project"] == [".config"]
+    assert list((home.folder / ".config").iterdir()) == []
+
+
+def test_a_folder_that_was_there_or_holds_something_else_stays(home):
+    (home.folder / ".cursor").mkdir()
+    home.install("cursor", "--write", "--no-verify")
+    home.uninstall("cursor", "--write")
+    assert list((home.folder / ".cursor").iterdir()) == []
+    home.install("windsurf", "--write", "--no-verify")
+    other = home.put(".codeium/other", "text")
+    home.uninstall("windsurf", "--write")
+    assert sorted(one.name for one in (home.folder / ".codeium").iterdir()) == ["other"]
+    assert other.read_text() == "text"
+
+
+@pytest.mark.parametrize("count", ["99", "-1", "9" * 1000, "text", ""])
+def test_a_count_of_folders_that_somebody_else_wrote_removes_nothing_that_is_in_use(home, count):
+    home.install("windsurf", "--write", "--no-verify")
+    home.put(".codeium/windsurf/mcp_config.json.termsprawlctl-folders", count)
+    home.uninstall("windsurf", "--write")
+    assert home.project.is_dir()
+
+
+def test_a_read_only_file_is_changed_and_that_is_told(home):
+    path = home.put(".cursor/mcp.json", CURSOR)
+    path.chmod(0o444)
+    assert "read-only" in home.install("cursor", "--write", "--no-verify").stderr
+    assert path.stat().st_mode & 0o777 == 0o444
+    assert "read-only" in home.uninstall("cursor", "--write").stderr
+    assert path.read_text() == CURSOR
+    assert "read-only" not in home.uninstall("cursor", "--write").stderr

@@ -556,6 +556,16 @@ def test_a_dry_run_prints_the_command_ready_to_paste_and_starts_nothing(desk):
     assert (done.returncode, done.stderr, desk.started()) == (0, "", [])
 
 
+def test_a_dry_run_without_any_terminal_shows_what_one_would_run(desk):
+    report = desk.report("n-1", "--dry-run")
+    assert report["argv"] == desk.server.attach_argv("n-1")
+    assert report["notes"][0].startswith("No supported Linux terminal emulator found.")
+    first, *comments = desk.run("external", "n-1", "--dry-run").stdout.splitlines()
+    assert shlex.split(first) == desk.server.attach_argv("n-1")
+    assert comments[0] == "# no terminal: what a terminal would run"
+    assert "No supported Linux terminal emulator found." in refused(desk.run("external", "n-1"))
+
+
 def test_a_dry_run_notes_what_would_stop_a_real_one(desk):
     desk.install("kitty", "opens a window")
     report = desk.report("n-2", "--dry-run", env=desk.env)
