@@ -16,6 +16,10 @@ import select
 from .errors import CtlError
 from .jsontext import encode
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 STDIN, STDOUT, STDERR = 0, 1, 2
 PATIENCE_S = 1.0  # people wait so long without a word
 
@@ -77,14 +81,14 @@ def err(text: str) -> None:
     _write_quietly(harmless(text if text.endswith("\n") else text + "\n"))
 
 
-def wants_colour(descriptor: int, environment) -> bool:
+def wants_colour(descriptor: int, environment: Mapping[str, str]) -> bool:
     """Whether colours are read there by a person who has not turned them off (no-color.org)."""
     return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb" and os.isatty(descriptor)
 
 
 def read_input(max_bytes: int) -> bytes:
     """All of standard input, at most max_bytes; raises CtlError beyond that."""
-    chunks = []
+    chunks: list[bytes] = []
     size = 0
     while True:
         try:

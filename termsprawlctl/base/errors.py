@@ -64,7 +64,7 @@ class NoSession(UsageError):
         return f"{self.message}\n{self.remedy}"
 
 
-def words_for(fault: Exception) -> str:
+def words_for(fault: BaseException) -> str:
     """One line for an exception that nothing expected, without its own text, which may quote a secret."""
     short_of = _shortage(fault)
     if short_of:
@@ -74,7 +74,7 @@ def words_for(fault: Exception) -> str:
     return f"internal error: {_where(fault)}. This is a fault of this program; please report it."
 
 
-def _shortage(fault: Exception) -> str:
+def _shortage(fault: BaseException) -> str:
     if isinstance(fault, MemoryError):
         return "out of memory"
     # threading has no exception of its own for it.
@@ -85,7 +85,7 @@ def _shortage(fault: Exception) -> str:
     return str(fault.strerror).lower() if isinstance(fault, OSError) and fault.errno in _SHORTAGES else ""
 
 
-def _is_without_folder(fault: Exception) -> bool:
+def _is_without_folder(fault: BaseException) -> bool:
     """Whether it says that there is no current directory: only that question names no file."""
     if not isinstance(fault, FileNotFoundError) or fault.filename is not None:
         return False
@@ -96,7 +96,7 @@ def _is_without_folder(fault: Exception) -> bool:
     return False
 
 
-def _where(fault: Exception) -> str:
+def _where(fault: BaseException) -> str:
     """The type and the place of an exception, without its text."""
     trace = fault.__traceback__
     while trace is not None and trace.tb_next is not None:

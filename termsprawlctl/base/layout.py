@@ -22,6 +22,10 @@ import re
 from .errors import UsageError
 from .files import read_small
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 DATA_VARIABLE = "TERMSPRAWL_DATA"
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 SESSION_PREFIX = "ts-"
@@ -83,7 +87,7 @@ class DataPaths:
         return ["-S", self.tmux_socket(), "-f", self.tmux_conf]
 
 
-def default_data_directory(environment) -> str:
+def default_data_directory(environment: Mapping[str, str]) -> str:
     """The embedded host's data directory: $TERMSPRAWL_DATA, else below $XDG_STATE_HOME or ~/.local/state.
 
     Raises UsageError when none of them is set to an absolute path.

@@ -7,6 +7,10 @@ import errno
 import os
 import stat
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _MAX_LINKS = 40  # as many as the system itself follows
 _PLANTABLE = (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFSOCK)
 # Linux needs no permission to read it so.
@@ -87,7 +91,7 @@ def roots() -> set[int]:
     return {0, _owner("/"), _owner("/proc/sys")}
 
 
-def _way(path: str):
+def _way(path: str) -> Iterator[tuple[str, os.stat_result]]:
     """(directory, its status) of the directory and of all above it, as far as they can be seen."""
     while True:
         status = None

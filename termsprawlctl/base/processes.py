@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import time
 
 from .errors import CtlError
 from .processtable import kill_group
+from .waiting import readable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO, Any
 
 _LOOK_S = 0.02  # how often a child is asked whether it has ended
 _READ_BYTES = 64 << 10  # what a pipe holds
@@ -32,13 +37,8 @@ def find_program(name: str, path: str | None = None) -> str | None:
     Only absolute folders on a PATH count. An empty one, "." and the like mean another
     program in every folder, one of a project that somebody else made for example.
     """
-    if os.sep in name:
-        folders = [""]
-    else:
-        folders = filter(
-            os.path.isabs, (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
-        )
-    for folder in folders:
+    path = os.environ.get("PATH", os.defpath) if path is None else path
+    for folder in [""] if os.sep in name else filter(os.path.isabs, path.split(os.pathsep)):
         candidate = os.path.abspath(os.path.join(folder, name))
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
             return candidate
@@ -50,7 +50,7 @@ def run(
     *,
     stdin: bytes = b"",
     timeout_s: float,
-    environment=None,
+    environment: Mapping[str, str] | None = None,
     cwd: str | None = None,
     with_its_own: bool = False,
     when_late: str = "",
@@ -65,9 +65,10 @@ def run(
     pipe = subprocess.PIPE
     program = argv[0]
     if os.sep not in program:
-        program = find_program(program, (os.environ if environment is None else environment).get("PATH"))
-        if program is None:
+        found = find_program(program, (os.environ if environment is None else environment).get("PATH"))
+        if found is None:
             raise CtlError(f"cannot run {argv[0]}: it is not installed, or not on PATH.")
+        program = found
     try:
         child = start(
             [program, *argv[1:]],
@@ -96,7 +97,7 @@ def run(
     return Completed(child.returncode, out, err)
 
 
-def start(argv: list[str], **options) -> subprocess.Popen:
+def start(argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start a child; what ends an Interruptible block waits until raise_if_told_to_end().
 
     That is to be called first by the code that would end the child. Raises OSError.
@@ -132,7 +133,7 @@ class Interruptible:
     def __init__(self) -> None:
         self.told = 0  # the signal
         self.is_starting = False  # a child, which nobody could end yet
-        self._before: dict = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> None:
         Interruptible.in_force = self
@@ -141,12 +142,12 @@ class Interruptible:
             if handler is not signal.SIG_IGN:  # a caller that ignores one (nohup) means it
                 signal.signal(number, self._end)
 
-    def _end(self, number: int, _frame) -> None:
+    def _end(self, number: int, _frame: object) -> None:
         self.told = number
         if not self.is_starting:
             raise KeyboardInterrupt
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         Interruptible.in_force = None
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -174,28 +175,28 @@ def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
     said = bytearray()
     end_s = time.monotonic() + timeout_s
-    readable = select.poll()  # select() knows no descriptors over 1023
-    readable.register(child.stdout, select.POLLIN)
+    pipe = child.stdout
+    assert pipe is not None  # noqa: S101 - asked for above
     with child:
         try:
-            os.set_blocking(child.stdout.fileno(), False)
+            os.set_blocking(pipe.fileno(), False)
             has_ended = False
             while not has_ended and len(said) < max_bytes:
                 # Asked before reading, so that its last words are read; a process in the
                 # background may keep the pipe open.
                 has_ended = child.poll() is not None
-                is_closed = _read_available(child.stdout, said, max_bytes)
+                is_closed = _read_available(pipe, said, max_bytes)
                 left_s = end_s - time.monotonic()
                 if is_closed or left_s <= 0:
                     break
                 if not has_ended:
-                    readable.poll(1000 * min(left_s, _LOOK_S))
+                    readable([pipe.fileno()], min(left_s, _LOOK_S))
         finally:
             kill_group(child.pid)
     return bytes(said)
 
 
-def _read_available(pipe, data: bytearray, max_bytes: int) -> bool:
+def _read_available(pipe: IO[bytes], data: bytearray, max_bytes: int) -> bool:
     """Add what there is to read; whether the pipe has ended."""
     while len(data) < max_bytes:
         chunk = pipe.read(_READ_BYTES)
@@ -207,7 +208,9 @@ def _read_available(pipe, data: bytearray, max_bytes: int) -> bool:
     return False
 
 
-def spawn_detached(argv: list[str], *, environment=None, cwd: str | None = None, **streams) -> subprocess.Popen:
+def spawn_detached(
+    argv: list[str], *, environment: Mapping[str, str] | None = None, cwd: str | None = None, **streams: Any
+) -> subprocess.Popen[bytes]:
     """Start a process in a session of its own that outlives this one.
 
     stdin, stdout and stderr are /dev/null unless `streams` says otherwise.
@@ -224,7 +227,7 @@ def is_word(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value and not any("\ud800" <= one <= "\udfff" for one in value)
 
 
-def environment_without(*prefixes: str, base=None) -> dict[str, str]:
+def environment_without(*prefixes: str, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """A copy of the environment without the variables whose names start with one of the prefixes."""
     source = os.environ if base is None else base
     return {name: value for name, value in source.items() if not name.startswith(prefixes)}

@@ -277,6 +277,6 @@ def adopt_orphans() -> bool:
         import ctypes
 
         set_child_subreaper = 36  # PR_SET_CHILD_SUBREAPER
-        return ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0) == 0
+        return bool(ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
         return False

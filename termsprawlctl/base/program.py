@@ -31,17 +31,17 @@ def pin() -> bool:
         import zipimport
 
         # The table of contents that is loaded already, which keeps the modules' own paths as they are.
-        contents = zipimport._zip_directory_cache  # noqa: SLF001 - there is no public way
+        contents = zipimport._zip_directory_cache  # type: ignore[attr-defined] # noqa: SLF001 - there is no public way
         contents[pinned] = contents[archive]
     except (OSError, AttributeError, KeyError):
         return False
 
-    def importer(path: str):
+    def importer(path: str) -> zipimport.zipimporter:
         if path == archive or path.startswith(archive + os.sep):
             return zipimport.zipimporter(pinned + path[len(archive) :])
         raise ImportError(path)
 
-    sys.path_hooks.insert(0, importer)
+    sys.path_hooks.insert(0, importer)  # type: ignore[arg-type] # typeshed asks for what zipimporter lost in 3.12
     for path in [path for path in sys.path_importer_cache if path.startswith(archive)]:
         del sys.path_importer_cache[path]
     _pinned.append(descriptor)

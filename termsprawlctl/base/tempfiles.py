@@ -14,6 +14,10 @@ import re
 
 from .files import lock
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 # A sweep takes the name away between another's mkdir() and its lock: then that one tries again.
 MAX_TRIES = 100
 _RANDOM_BYTES = 6
@@ -32,7 +36,7 @@ def hold(descriptor: int, path: str, folder: int | None = None) -> bool:
     return locked is None or (locked and _is_at(descriptor, path, folder))
 
 
-def sweep(folder: str, name: re.Pattern, remove, beginning: str = "") -> None:
+def sweep(folder: str, name: re.Pattern[str], remove: Callable[[str], object], beginning: str = "") -> None:
     """Call remove(path) for all of our own in `folder` whose whole name matches and that nobody holds. Never fails.
 
     `beginning`: only for those whose name begins so. A pattern for each of many files would stay in memory for each.
@@ -44,7 +48,7 @@ def sweep(folder: str, name: re.Pattern, remove, beginning: str = "") -> None:
                     _remove_dead(os.path.join(folder, found), remove)
 
 
-def _remove_dead(path: str, remove) -> None:
+def _remove_dead(path: str, remove: Callable[[str], object]) -> None:
     # Not opened for writing, which no directory can be, and never through a link.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     try:
@@ -65,7 +69,7 @@ def _is_at(descriptor: int, path: str, folder: int | None = None) -> bool:
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
 
-def temporary_root(environment) -> str:
+def temporary_root(environment: Mapping[str, str]) -> str:
     """The real path of the place for temporary files. Raises FileNotFoundError where there is none.
 
     It is chosen as the standard library does it, but looked at each time, and without a
@@ -88,7 +92,7 @@ class HeldDirectory:
 
     __slots__ = ("descriptor", "path")
 
-    def __init__(self, prefix: str, remove, root: str | None = None) -> None:
+    def __init__(self, prefix: str, remove: Callable[[str], object], root: str | None = None) -> None:
         root = temporary_root(os.environ) if root is None else root
         sweep(root, re.compile(f"{re.escape(prefix)}[0-9a-f]{{{2 * _RANDOM_BYTES}}}"), remove)
         self.descriptor = -1

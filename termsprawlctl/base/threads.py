@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import _thread
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # A thread begins within milliseconds; a machine that is busy or was asleep gets much longer.
 BEGIN_S = 10.0
 
 
-def start(run) -> None:
+def start(run: Callable[[], object]) -> None:
     """Run `run()` in a thread of its own, which does not keep the process from ending.
 
     Raises RuntimeError when there is no thread to be had, or it does not begin within BEGIN_S

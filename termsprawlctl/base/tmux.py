@@ -23,6 +23,10 @@ import stat
 from .errors import CtlError
 from .processes import environment_without, find_program, run
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 OLDEST = (3, 2)  # see above
 # sun_path holds 108 bytes on Linux and 104 on macOS, a NUL included.
 MAX_SOCKET_PATH_BYTES = 103 if os.uname().sysname == "Darwin" else 107
@@ -145,7 +149,7 @@ def for_timed_format(text: str) -> str:
     return for_format(text.replace("%", "%%"))
 
 
-def server_environment(base=None) -> dict[str, str]:
+def server_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for tmux: what a server keeps of it reaches every shell in it.
 
     Without TMUX and TMUX_PANE, so that nothing thinks itself nested, and without
@@ -154,7 +158,7 @@ def server_environment(base=None) -> dict[str, str]:
     return environment_without("TMUX", "TERMSPRAWL_", base=base)
 
 
-def find(which=find_program) -> str:
+def find(which: Callable[[str], str | None] = find_program) -> str:
     """The tmux binary. Raises CtlError when there is none, it does not work or it is older than 3.2."""
     binary = which("tmux")
     if not binary:
