@@ -140,7 +140,8 @@ def argument_text(argument) -> str:
     """Type, need, description and choices of an operation's argument."""
     kind = {"strings": "array of strings"}.get(argument.kind, argument.kind)
     choices = f" One of: {', '.join(argument.choices)}." if argument.choices else ""
-    return f"{kind}, {'required' if argument.required else 'optional'}. {argument.description}.{choices}"
+    about = f" {argument.description}." if argument.description else ""
+    return f"{kind}, {'required' if argument.required else 'optional'}.{about}{choices}"
 
 
 # Markdown

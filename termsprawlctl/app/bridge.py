@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from ..operations.table import Operation
+
     Json = dict[str, Any]
 
 # How long a question for the host's extensions may hold up tools/list: codex starts
@@ -66,14 +68,14 @@ class Bridge(Provider):
     def __init__(self, session_path: str, wait_s: float = 0.0) -> None:
         self._session_path = session_path
         self._wait_s = wait_s
-        self._overview: str | None = None
+        self._instructions: str | None = None
         self._offered: frozenset[str] | None = None  # names of operations; None while nobody has told
         self._learned_at_s = 0.0
 
     def instructions(self) -> str:
-        if self._overview is None:
-            self._overview = guides.read("overview")
-        return self._overview
+        if self._instructions is None:
+            self._instructions = guides.instructions()
+        return self._instructions
 
     def prepare(self) -> None:
         self.instructions()
@@ -98,8 +100,7 @@ class Bridge(Provider):
     def tools(self) -> list[Json]:
         if self.tools_block():
             self._learn(self._ask("session_info", {}, Context(), deadline_s=LIST_DEADLINE_S))
-        offered = self._offered or ()
-        return [schema.mcp_tool(one) for one in OPERATIONS.values() if not one.extension or one.name in offered]
+        return [schema.mcp_tool(one) for one in OPERATIONS.values() if self._is_listed(one)]
 
     def find_tool(self, name: str) -> Json | None:
         operation = OPERATIONS.get(name)
@@ -156,6 +157,12 @@ class Bridge(Provider):
             known = names if isinstance(names, list) else ()
             self._offered = frozenset(name for name in known if isinstance(name, str))
             self._learned_at_s = time.monotonic()
+
+    def _is_listed(self, operation: Operation) -> bool:
+        """What an embedded host offers, and the same before one has said it; of the app, all that it may offer."""
+        if not self._is_embedded_host():
+            return not operation.extension
+        return not operation.app_only if self._offered is None else operation.name in self._offered
 
     def _is_embedded_host(self) -> bool:
         """Whether extensions are offered; by what a host leaves in its data directory while nobody has told."""

@@ -31,9 +31,18 @@ def read(topic: str) -> str:
     """The guide's Markdown text. Raises ValueError, naming the topics, when there is none of this name."""
     if topic not in TOPICS:
         raise ValueError(f"there is no guide named {topic!r}; topics: {', '.join(TOPICS)}")
-    if topic not in _texts:
+    return _read(topic)
+
+
+def instructions() -> str:
+    """What a model is told that has the operations as MCP tools, before it uses any."""
+    return _read("instructions")
+
+
+def _read(name: str) -> str:
+    if name not in _texts:
         loader: Any = __spec__.loader
         # Inside an archive by its own name, which holds wherever the archive is opened.
         folder = __package__.replace(".", "/") if hasattr(loader, "archive") else os.path.dirname(__file__)
-        _texts[topic] = loader.get_data(os.path.join(folder, "guides", f"{topic}.md")).decode("utf-8")
-    return _texts[topic]
+        _texts[name] = loader.get_data(os.path.join(folder, "guides", f"{name}.md")).decode("utf-8")
+    return _texts[name]

@@ -12,6 +12,8 @@ MAX_STRING_CHARS = 64_000
 MAX_NUMBER = 1_000_000
 MAX_ITEMS = 100
 MAX_ITEM_CHARS = 255
+# What MCP takes an annotation for that is not given (ToolAnnotations in its schema).
+HINT_DEFAULTS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
 
 
 class InvalidCall(ValueError):
@@ -29,20 +31,22 @@ def input_schema(operation: Operation) -> dict[str, Any]:
 
 
 def mcp_tool(operation: Operation) -> dict[str, Any]:
-    """The operation as an entry of MCP's tools/list, all four hints explicit."""
-    return {
-        "name": operation.name,
-        "title": operation.title,
-        "description": operation.description,
-        "inputSchema": input_schema(operation),
-        "annotations": {
-            "title": operation.title,
-            "readOnlyHint": operation.read_only,
-            "destructiveHint": operation.destructive,
-            "idempotentHint": operation.idempotent,
-            "openWorldHint": operation.open_world,
-        },
+    """The operation as an entry of MCP's tools/list; what the protocol takes for granted is left out.
+
+    Models pay for each character of it at every turn.
+    """
+    tool = {"name": operation.name, "description": operation.description, "inputSchema": input_schema(operation)}
+    hints = {
+        "readOnlyHint": operation.read_only,
+        "destructiveHint": operation.destructive,
+        "idempotentHint": operation.idempotent,
+        "openWorldHint": operation.open_world,
     }
+    if operation.read_only:
+        # Of what changes nothing these two say nothing.
+        del hints["destructiveHint"], hints["idempotentHint"]
+    given = {name: value for name, value in hints.items() if value != HINT_DEFAULTS[name]}
+    return {**tool, "annotations": given} if given else tool
 
 
 def validate(name: object, args: object) -> Operation:
@@ -69,20 +73,14 @@ def validate(name: object, args: object) -> Operation:
 
 
 def _property(argument: Argument) -> dict[str, Any]:
-    if argument.kind in ("number", "boolean"):
-        return {"type": argument.kind, "description": argument.description}
     if argument.kind == "strings":
-        item = {"type": "string", "maxLength": MAX_ITEM_CHARS}
-        return {
-            "type": "array",
-            "items": item,
-            "minItems": 1,
-            "maxItems": MAX_ITEMS,
-            "description": argument.description,
-        }
-    schema: dict[str, Any] = {"type": "string", "description": argument.description}
+        schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+    else:
+        schema = {"type": argument.kind}
     if argument.choices:
         schema["enum"] = list(argument.choices)
+    if argument.description:
+        schema["description"] = argument.description
     return schema
 
 

@@ -69,8 +69,9 @@ def _details(operation: Operation) -> str:
     for argument in operation.arguments:
         kind = {"strings": "array of strings"}.get(argument.kind, argument.kind)
         need = "required" if argument.required else "optional"
+        about = f" {argument.description}." if argument.description else ""
         choices = f" One of: {', '.join(argument.choices)}." if argument.choices else ""
-        lines.append(f"  {argument.name:<{width}}  {kind}, {need}. {argument.description}.{choices}")
+        lines.append(f"  {argument.name:<{width}}  {kind}, {need}.{about}{choices}")
     if operation.arguments:
         lines.append("")
     lines.append("hints: " + (", ".join(name for name, given in hints.items() if given) or "none"))

@@ -105,7 +105,7 @@ class Values:
 def _field(argument) -> Value:
     sign = "=" if argument.kind == "string" else ":="
     need = "" if argument.required else ", optional"
-    return Value(f"{argument.name}{sign}", f"{argument.kind}{need}: {argument.description}")
+    return Value(f"{argument.name}{sign}", ": ".join(filter(None, (argument.kind + need, argument.description))))
 
 
 def _about(node: dict) -> str:
