@@ -14,7 +14,7 @@ pytestmark = pytest.mark.counterpart
 
 DRIVERS = Path(__file__).resolve().parent.parent / "counterparts" / "drivers"
 CLIENT_S = 60.0
-MANY = 32  # how many operations the table has
+MANY = 27  # how many operations an embedded host has
 
 
 def run(command: list, env: dict) -> subprocess.CompletedProcess:
