@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build demo test fuzz compat soak bench release docs lint format clean install uninstall
+.PHONY: build check demo test fuzz compat soak bench release docs lint format clean install uninstall
 
 build: $(BIN)/shiv
 	$(BIN)/python build.py
@@ -10,8 +10,13 @@ build: $(BIN)/shiv
 demo: build
 	sh examples/demo.sh dist/termsprawlctl
 
+# What to run all the time, in under a minute: no process is started.
+check: lint
+	FUZZ_PROFILE=brief $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "unit and not slow" $(ARGS)
+
+# Everything, in parallel: the tests mostly wait. `make test ARGS="tests/host -k monitor"` runs some of them.
 test: build
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
 
 # The parsers and boundaries under hostile input, far longer than `make test` does it.
 fuzz: build

@@ -213,13 +213,11 @@ def spawn_detached(
 ) -> subprocess.Popen[bytes]:
     """Start a process in a session of its own that outlives this one.
 
-    stdin, stdout and stderr are /dev/null unless `streams` says otherwise.
+    stdin, stdout and stderr are /dev/null unless `streams` says otherwise. In an Interruptible block as start().
     Raises OSError when it cannot be started.
     """
     wiring = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **streams}
-    return subprocess.Popen(  # noqa: S603 - an argv list, never a shell
-        argv, env=environment, cwd=cwd, start_new_session=True, close_fds=True, **wiring
-    )
+    return start(argv, env=environment, cwd=cwd, start_new_session=True, close_fds=True, **wiring)
 
 
 def is_word(value: object) -> bool:

@@ -23,7 +23,7 @@ from ..base import tmux
 from ..base.errors import CtlError
 from ..base.files import remove_quietly
 from ..base.ownership import roots
-from ..base.processes import spawn_detached
+from ..base.processes import raise_if_told_to_end, spawn_detached
 from .emulators import LAUNCHER
 from .node_terminal import NodeTerminal
 
@@ -103,6 +103,7 @@ def _await_client(
     """(the new client or None, why there will be none or None)."""
     end = time.monotonic() + wait_s
     try:
+        raise_if_told_to_end()
         while True:
             status = process.poll()
             new = [client for client in _clients(node) if _identity(client) not in before]

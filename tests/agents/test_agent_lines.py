@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def test_a_long_string_is_shortened_and_can_be_had_whole_again(atoms, repeats, a
     assert whole == long
 
 
+@pytest.mark.slow
 def test_a_line_with_a_million_short_strings_does_not_fill_memory():
     lines = stream.Lines(MARK)
     data = b"[" + b'"ab",' * 2_000_000 + b"1]\n"

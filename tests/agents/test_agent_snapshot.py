@@ -111,6 +111,7 @@ def test_looking_runs_no_program_that_the_repository_names(folder, tmp_path):
     assert not witness.exists()
 
 
+@pytest.mark.process
 def test_a_folder_that_git_cannot_read_gives_nothing(tmp_path):
     (tmp_path / ".git").write_text("gitdir: /no/such/place\n")
     assert snapshot.look(str(tmp_path)) is None

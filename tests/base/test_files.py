@@ -87,9 +87,9 @@ def test_a_directory_and_a_missing_file_say_so(tmp_path):
     assert caught.value.strerror == "No such file or directory"
 
 
-def test_a_socket_and_a_loop_of_links_are_errors(tmp_path):
+def test_a_socket_and_a_loop_of_links_are_errors(tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX) as sock:
-        os.chdir(tmp_path)
+        monkeypatch.chdir(tmp_path)
         sock.bind("s")
         with pytest.raises(OSError, match=r"."):
             files.read_small("s")

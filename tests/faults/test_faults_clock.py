@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent.parent / "termsprawlctl"
 USERS = {
     "agents/server/outputs.py": "which of the kept files is the oldest",
     "host/daemon/audit.py": "when something happened, for people",
-    "host/terminals/commands.py": "scripts of commands that were killed long ago",
+    "host/terminals/shells/commands.py": "scripts of commands that were killed long ago",
     "host/daemon/lock.py": "the age of another program's file",
     "host/terminals/panes.py": "when a person typed, as tmux noted it",
     "host/registry/sessions.py": "whether a directory changed within the grain of its file system's times",

@@ -17,6 +17,8 @@ from support.session_files import TOKEN
 from support.tui_endpoint import TOKEN as TUI_TOKEN
 from support.tui_endpoint import FakeEndpoint
 
+pytestmark = pytest.mark.process
+
 BRIDGE = Rules(262_144, original=True)
 TUI = Rules(64 << 10, any_arguments=True)
 AGENT = Rules(4 << 20, ["run", "run_status", "run_result", "run_cancel"])

@@ -190,12 +190,14 @@ def test_any_command_line_of_a_shell_can_be_judged(name, draw):
     assert shell is None or (shell.pid == 1 and not runs_script(program))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", corpus.entries("patterns"), ids=corpus.name)
 def test_a_pattern_that_once_was_misjudged_is_called_no_regular_expression(path):
     with pytest.raises(CtlError, match="is not a regular expression"):
         Pattern(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.process
 @settings(max_examples=settings.default.max_examples // 6)  # each starts a process
 @given(
     st.lists(

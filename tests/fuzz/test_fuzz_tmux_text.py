@@ -108,6 +108,7 @@ async def watch(binary: str) -> tuple[list[str], list[dict], dict]:
     return ends, faults, controller.context()
 
 
+@pytest.mark.process
 @given(transcripts)
 def test_a_tmux_that_says_anything_ends_a_share_with_a_reason_and_breaks_nothing(player, said):
     binary, file = player

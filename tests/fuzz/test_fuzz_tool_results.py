@@ -119,6 +119,7 @@ def test_doctor_explains_any_result(result, session, endpoint, took_ms):
 forms = st.sampled_from([(None, False), (None, True), ("-", False)])
 
 
+@pytest.mark.process
 @example({"ok": True, "value": [{"id": []}, {"id": {}}]}, (None, False))
 @given(tool_results, forms)
 def test_the_map_draws_any_canvas(app, shown, tmp_path, monkeypatch, result, form):

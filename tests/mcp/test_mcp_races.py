@@ -100,6 +100,7 @@ def test_cancelling_and_answering_at_the_same_moment_has_one_outcome():
     assert all(outcomes.values()), outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("same_id", [False, True], ids=["new ids", "one id for all"])
 @pytest.mark.parametrize("way", ["closed", "cancelled", "all cancelled"])
 def test_open_calls_cost_the_same_however_many_there_are(monkeypatch, same_id, way):

@@ -108,6 +108,7 @@ def test_no_process_is_adopted_where_python_cannot_call_the_system(monkeypatch):
     assert processtable.adopt_orphans() is False
 
 
+@pytest.mark.process
 def test_a_group_that_may_not_be_signalled_any_more_counts_as_ended(monkeypatch):
     # macOS says EPERM, not ESRCH, of a group that has only zombies left.
     def refuse(_group, _number):

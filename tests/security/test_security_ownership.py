@@ -13,7 +13,7 @@ import pytest
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl.agents.model.settings import Folders
+from termsprawlctl.agents.server.folders import Folders
 from termsprawlctl.app import peer, transport
 from termsprawlctl.base import files, ownership
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 
 from ...base import console, jsontext
 from ...base.errors import OK, UsageError
@@ -45,6 +44,7 @@ def _names() -> list[str]:
 
 
 def run(args) -> int:
+    from ...base.processes import Interruptible
     from ...windows import external
     from ...windows.node_terminal import data_directory
 
@@ -55,11 +55,9 @@ def run(args) -> int:
     if args.node is None:
         raise UsageError("NODE_ID is missing.", "canvas_list names the nodes; --list shows the known terminals.")
     data = data_directory(args.data, args.session, os.environ)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # As with Ctrl-C: what has been started and has not come up yet ends, too.
-        signal.signal(number, signal.default_int_handler)
     act = external.plan if args.dry_run else external.open_window
-    report = act(data, args.node, terminal=args.terminal)
+    with Interruptible():  # what has been started and has not come up yet ends, too
+        report = act(data, args.node, terminal=args.terminal)
     if args.json:
         console.out(jsontext.pretty(report.as_json()) + "\n")
     else:

@@ -13,6 +13,8 @@ from termsprawlctl.host.daemon import monitor
 from termsprawlctl.host.terminals.nodes import Terminals
 from termsprawlctl.host.terminals.panes import Panes
 
+pytestmark = pytest.mark.process
+
 
 class Host(SimpleNamespace):
     """What the monitor uses of a host; `looks` counts how often it looked."""

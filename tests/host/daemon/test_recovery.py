@@ -22,6 +22,8 @@ from termsprawlctl.host.terminals.nodes import PROJECT_OPTION, Terminals
 
 CODEX = Status("connected", Adapter("codex", "mcp"))
 
+pytestmark = pytest.mark.process
+
 
 class Leftovers(SimpleNamespace):
     """The parts of a host that recovery needs, with everything below one data directory."""

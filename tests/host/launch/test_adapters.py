@@ -132,6 +132,7 @@ def processes_with(word: str) -> list[str]:
     return [line for line in listing.splitlines() if word in line and not line.startswith("Z")]
 
 
+@pytest.mark.process
 def test_both_outputs_of_a_help_are_taken_whatever_its_status(program):
     text = adapters.probe(program("echo --config; echo mcp >&2; seq 20000; exit 3"))
     assert text.startswith("--config\nmcp\n1\n")
@@ -151,6 +152,7 @@ def test_what_a_help_leaves_in_the_background_is_not_waited_for_and_ended(progra
     assert processes_with("sleep 600.75") == []
 
 
+@pytest.mark.process
 def test_a_help_without_end_is_cut_off(program, monkeypatch):
     monkeypatch.setattr(adapters, "PROBE_TIMEOUT_S", 600.0)
     text = adapters.probe(program("exec yes"))

@@ -65,6 +65,7 @@ def test_a_fifo_that_was_removed_meanwhile_is_not_made_a_file(shell, fifo):
     assert not fifo.exists()
 
 
+@pytest.mark.process
 def test_what_a_terminal_writes_arrives_in_a_directory_of_any_name(tmp_path_factory):
     root = tmp_path_factory.mktemp("s")
     tmux = Tmux(shutil.which("tmux"), "-S", str(root / "s"), "-f", "/dev/null")

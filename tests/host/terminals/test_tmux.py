@@ -11,6 +11,8 @@ from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.terminals.nodes import Terminals
 from termsprawlctl.host.terminals.panes import Panes
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def server(tmp_path_factory):

@@ -72,6 +72,7 @@ def test_nothing_that_a_program_writes_breaks_it(data, columns, rows, line):
         assert 0 <= whole_bytes(junk) <= len(junk)
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded_however_much_is_written():
     transcript = Transcript(80, 24)
     for _ in range(20):
