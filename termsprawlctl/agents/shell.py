@@ -45,7 +45,7 @@ def run(cli: AgentCli, request: Request, settings: Settings, *, as_json: bool) -
         last_words = ""
         if as_json:
             content = render.structure_of(result, settings)
-            if result.status.name == COMPLETED:
+            if result.status.answered:
                 content["answer"] = "".join(work.answer()).strip("\n")
             console.out(jsontext.pretty(content) + "\n")
         else:
@@ -73,13 +73,13 @@ def _tell(steps: Log, line: str) -> None:
 def _print(result: Result, work: Run, settings: Settings) -> str:
     """Print the answer; returns what there is to say about the run."""
     words = []
-    if result.status.name == COMPLETED:
+    if result.status.answered:
         # A terminal obeys escapes that an answer may hold; a file or a pipe gets it as it is.
         clean = plain if os.isatty(console.STDOUT) else str
         for piece in work.answer():
             console.out(clean(piece))
         console.out("\n")
-    else:
+    if result.status.name != COMPLETED:
         words.append(render.failure_text(result, UNLIMITED_BYTES))
     if settings.trace:
         lines = summary(result.reader.steps(answered=result.status.answered), result.reader.activity.omitted)

@@ -66,15 +66,15 @@ def test_a_bad_variable_is_named_once_and_its_default_holds(name, value):
 @pytest.mark.parametrize("wanted", ["", "  ", "relative/path", "/no/such/folder", "nul\0"])
 def test_a_folder_that_cannot_be_used_never_fails_a_run(tmp_path, wanted):
     warnings = []
-    assert Folders(str(tmp_path), warnings.append).choose(wanted) == str(tmp_path)
+    assert Folders(str(tmp_path), warnings.append).choose(wanted)[0] == str(tmp_path)
     assert bool(warnings) == bool(wanted.strip())
 
 
 def test_a_default_folder_that_cannot_be_used_is_warned_of_once(tmp_path):
     warnings = []
     folders = Folders("/no/such/default", warnings.append)
-    first = folders.choose("")
-    assert folders.choose("/neither/this") == folders.choose("/neither/this") == first
+    first, _ = folders.choose("")
+    assert folders.choose("/neither/this")[0] == folders.choose("/neither/this")[0] == first
     folders.close()
     assert [warning.split()[0] for warning in warnings] == ["the", "cwd", "cwd"]
 
@@ -83,7 +83,7 @@ def test_a_file_is_no_folder(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     warnings = []
-    assert Folders(str(tmp_path), warnings.append).choose(str(file)) == str(tmp_path)
+    assert Folders(str(tmp_path), warnings.append).choose(str(file))[0] == str(tmp_path)
     assert "is no directory" in warnings[0]
 
 
@@ -92,12 +92,12 @@ def test_one_temporary_workspace_serves_all_runs_and_goes_only_if_it_is_empty(tm
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     warnings = []
     folders = Folders("/no/such/default", warnings.append)
-    first = folders.choose("")
-    assert folders.choose("") == first
+    first, _ = folders.choose("")
+    assert folders.choose("")[0] == first
     assert os.stat(first).st_mode & 0o777 == 0o700
     folders.close()
     assert not os.path.exists(first)
-    second = folders.choose("")
+    second, _ = folders.choose("")
     with open(os.path.join(second, "work"), "w"):
         pass
     folders.close()

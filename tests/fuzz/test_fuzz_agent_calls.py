@@ -85,7 +85,7 @@ def test_arguments_of_run_are_taken_as_text_that_a_program_can_be_given_or_refus
 def test_a_run_always_has_a_folder_and_the_log_stays_readable(wanted, session, default):
     warned: list[str] = []
     chosen = Folders(default, warned.append)
-    folder = chosen.choose(wanted.encode("utf-8", "replace").decode(), session)
+    folder, _ = chosen.choose(wanted.encode("utf-8", "replace").decode(), session)
     assert os.path.isabs(folder)
     assert os.path.isdir(folder)
     assert all(line.isprintable() and len(line) < 3500 for line in warned)

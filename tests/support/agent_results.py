@@ -7,7 +7,7 @@ import json
 from termsprawlctl.agents.server.schemas import RESULT
 from termsprawlctl.base import jsontext
 
-ENDED = ("completed", "failed", "timed_out", "cancelled")
+ENDED = ("completed", "incomplete", "failed", "timed_out", "cancelled")
 _TYPES = {"string": str, "integer": int, "object": dict, "array": list}
 
 

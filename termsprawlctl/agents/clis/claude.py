@@ -22,6 +22,13 @@ PATHS = ("file_path", "notebook_path")
 EDITORS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 SEARCHES = ("Grep", "Glob", "WebSearch", "WebFetch", "ToolSearch", "LS")
 PLANS = ("TodoWrite",)
+# `subtype` or `stop_reason` of a result -> what that means.
+CUT_OFF = {
+    "error_max_turns": "claude stopped: the most turns of a run were reached",
+    "max_tokens": "the answer was cut off: the model reached its limit of output",
+    "refusal": "the model refused to go on",
+}
+IN_BACKGROUND = re.compile(r"Command running in background with ID")
 
 
 class Claude(AgentCli):
@@ -164,6 +171,8 @@ class ClaudeReader(reader.Reader):
         if tool == "Bash":
             match = EXIT_CODE.match(output)
             code = int(match.group(1)) if match else None if failed else 0
+            if not match and (mapping(result).get("backgroundTaskId") or IN_BACKGROUND.match(output)):
+                code, status = None, "started"  # it goes on, and nobody tells how it ends
             output = output[match.end() :] if match else "" if output == NO_OUTPUT else output
             self.activity.end("command", key, status, exitCode=code, output=output)
         elif tool in EDITORS:
@@ -196,6 +205,9 @@ class ClaudeReader(reader.Reader):
         else:
             self.failure = ""
             self.final_text = text or None
+        reason = CUT_OFF.get(string(event.get("subtype"))) or CUT_OFF.get(string(event.get("stop_reason")), "")
+        if reason:
+            self.cut_off, self.failure = reason, ""
 
     def _count(self, event: dict) -> None:
         usage = mapping(event.get("usage"))

@@ -9,6 +9,10 @@ from ..model.reader import Reader
 
 # Name of the canvas's own MCP server in the configuration that an agent is launched with.
 MCP_SERVER = "termsprawl"
+# The name in what a CLI prints about a model that its provider does not have.
+UNKNOWN_MODEL = re.compile(
+    r"model(?:s/| not found: | )[`'\"]?(?!(?:not|is|does|metadata|was)\b)([A-Za-z0-9][\w.:/@-]{0,100}\w)", re.IGNORECASE
+)
 Ask = Callable[[list[str], float], str]
 
 NETWORK = (
@@ -167,11 +171,19 @@ class AgentCli:
         """What the CLI was not permitted to do, from the stream and stderr."""
         return run.denied
 
+    def permission_remedy(self, denied: list[str]) -> str:  # noqa: ARG002
+        """What would allow what was denied; a sentence without its full stop."""
+        return f"To allow it, {self.permission}"
+
+    def complete(self, run: Reader, request: Request, environment: Mapping[str, str]) -> None:
+        """Add to the account what the stream did not tell, from what the CLI keeps elsewhere. Never raises."""
+
     def diagnose(self, text: str) -> Diagnosis | None:
         """What is known about a failure, from its error message and the end of stderr."""
         for pattern, code, remedy in (*self.faults, *self._common_faults()):
             if re.search(pattern, text, re.IGNORECASE):
-                return Diagnosis(code, remedy)
+                named = UNKNOWN_MODEL.search(text) if code == "unknown_model" else None
+                return Diagnosis(code, remedy, f"the model {named.group(1)} is not known" if named else "")
         return None
 
     def _common_faults(self) -> tuple[tuple[str, str, str], ...]:
@@ -181,8 +193,22 @@ class AgentCli:
                 "not_logged_in",
                 self.login,
             ),
+            (
+                r"(session|usage|5.hour|weekly|daily) limit( reached)?|limit (will )?resets?",
+                "session_limit",
+                "Wait until the limit of the account is reset, or use another account or model.",
+            ),
             (r"\b429\b|rate.?limit|quota|too many requests", "rate_limited", "Wait, or choose another model."),
-            (r"model\b.{0,80}(not found|does not exist|not supported)", "unknown_model", "Choose another model."),
+            (
+                r"content.?(filter|policy|management)|safety (filter|system|policy)|usage policy|blocked by safety",
+                "content_filter",
+                "The provider refuses this content: ask in other words, or choose another model.",
+            ),
+            (
+                r"models?\b.{0,80}(not found|does not exist|not supported|not available)|unknown model|invalid model",
+                "unknown_model",
+                "Choose another model.",
+            ),
             (
                 r"unexpected argument|unknown (option|argument)|unrecognized (option|argument)|no such (option|flag)",
                 "wrong_version",

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import stat
+from collections.abc import Mapping
 
 from ..model import reader
 from ..model.reader import ident, items, mapping, path_of, session, string, whole, word
-from ..model.text import clip
+from ..model.steps import Activity
+from ..model.text import clip, unwrapped
 from .cli import MCP_SERVER, AgentCli, LaunchPlan, Request, Surroundings
 
 LAST_MESSAGE = "last-message"  # file in the scratch directory; the answer if the stream changes its shape
@@ -65,6 +69,23 @@ class Codex(AgentCli):
             for line in errors.splitlines()
             if "rejected" in line and "ERROR" in line
         ]
+
+    def permission_remedy(self, denied: list[str]) -> str:
+        if any("rm -f style" in text for text in denied):
+            # A rule of its own, which holds in every sandbox.
+            return "Codex itself refuses `rm -f`: ask for another way to delete, such as `rm` without -f"
+        if any("workspace-write" in text or "outside of the project" in text for text in denied):
+            return (
+                "To allow it, add the folder to sandbox_workspace_write.writable_roots in ~/.codex/config.toml, "
+                "or start with `-- -s danger-full-access`"
+            )
+        return super().permission_remedy(denied)
+
+    def complete(self, run: reader.Reader, request: Request, environment: Mapping[str, str]) -> None:  # noqa: ARG002
+        home = environment.get("HOME") or os.path.expanduser("~")
+        folder = os.path.join(environment.get("CODEX_HOME") or os.path.join(home, ".codex"), "sessions")
+        if run.session_id:
+            complete_account(run.activity, session_file_tail(folder, run.session_id))
 
     def fallback_answer(self, request: Request) -> str:
         from ...base.files import read_small
@@ -194,6 +215,113 @@ class CodexReader(reader.Reader):
 def _status(item: dict) -> str:
     status = string(item.get("status"))
     return status if status in ("failed", "declined") else "completed"
+
+
+# --- what only its session file knows: calls that the sandbox or a rule refused give no event ---
+
+MAX_SESSION_BYTES = 16 << 20  # of the end of the file; its last turn is what counts
+MAX_FOLDERS = 400
+EXIT_CODE = re.compile(r"Process exited with code (-?[0-9]{1,9})\b")
+OUTPUT = "Output:\n"
+REFUSED = re.compile(r"[Rr]ejected|not permitted|denied by", re.DOTALL)
+PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
+
+
+def session_file_tail(folder: str, thread: str) -> list[bytes]:
+    """The last lines of sessions/YEAR/MONTH/DAY/rollout-TIME-THREAD.jsonl; [] where it cannot be read."""
+    for looked, (path, folders, names) in enumerate(os.walk(folder)):
+        if looked > MAX_FOLDERS:
+            break
+        folders.sort(reverse=True)  # the newest first
+        for name in names:
+            if name.startswith("rollout-") and name.endswith(f"{thread}.jsonl"):
+                return _last_lines(os.path.join(path, name))
+    return []
+
+
+def _last_lines(path: str) -> list[bytes]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return []
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return []
+        offset = max(0, status.st_size - MAX_SESSION_BYTES)
+        file.seek(offset)
+        return file.read(MAX_SESSION_BYTES).split(b"\n")[1 if offset else 0 :]
+
+
+def complete_account(activity: Activity, lines: list[bytes]) -> None:
+    """Add the calls of the last turn that no event told of, each in its place; end those that stayed open."""
+    entries = [entry for entry in map(_session_entry, lines) if entry is not None]
+    begun = [number for number, entry in enumerate(entries) if entry.get("type") == "task_started"]
+    entries = entries[begun[-1] :] if begun else entries
+    outputs = {ident(entry.get("call_id")): _output(entry) for entry in entries if _is_output(entry)}
+    known = activity.all_steps()
+    last: dict | None = None
+    for entry in entries:
+        if entry.get("type") == "message" and entry.get("role") == "assistant":
+            text = clip(reader.text_of(entry.get("content")))
+            last = next((step for step in known if step["kind"] == "message" and step["text"] == text), last)
+        elif entry.get("type") in ("function_call", "custom_tool_call"):
+            output = outputs.get(ident(entry.get("call_id")))
+            last = _complete_call(activity, known, last, entry, output)
+
+
+def _session_entry(line: bytes) -> dict | None:
+    try:
+        payload = mapping(json.loads(line)).get("payload")
+    except (ValueError, RecursionError):
+        return None
+    return payload if isinstance(payload, dict) else None
+
+
+def _is_output(entry: dict) -> bool:
+    return entry.get("type") in ("function_call_output", "custom_tool_call_output")
+
+
+def _output(entry: dict) -> str:
+    output = entry.get("output")
+    return string(output) or reader.text_of(output) or string(mapping(output).get("content"))
+
+
+def _complete_call(
+    activity: Activity, known: list[dict], last: dict | None, entry: dict, output: str | None
+) -> dict | None:
+    """The step of a call of the session file, which is added where there is none; `last` for one that shows nothing."""
+    if entry.get("name") == "apply_patch":
+        for change, path in PATCHED.findall(string(entry.get("input"))):
+            if output is not None and REFUSED.search(output):
+                kind = CHANGES[change.lower()]
+                last = activity.add_after(last, "edit", change=kind, path=path_of(path), status="declined")
+        return last
+    try:
+        given = mapping(json.loads(string(entry.get("arguments"))))
+    except (ValueError, RecursionError):
+        return last
+    command = string(given.get("cmd"))
+    if entry.get("name") != "exec_command" or not command:
+        return last
+    step = next((one for one in known if one["kind"] == "command" and _same(one["command"], command)), None)
+    match = EXIT_CODE.search(output or "")
+    code = int(match.group(1)) if match else None
+    shown = (output or "").partition(OUTPUT)[2] if match else output or ""
+    if step is not None:
+        known.remove(step)
+        if step.get("status") == "running" and code is not None:
+            step.update(status="failed" if code else "completed", exitCode=code, output=clip(shown))
+        return step
+    if output is None:
+        return last  # it may not have begun
+    status = "declined" if REFUSED.search(output) and not match else "failed" if code or not match else "completed"
+    fields = {"exitCode": code} if match else {}
+    return activity.add_after(last, "command", command=command, status=status, output=shown, **fields)
+
+
+def _same(told: object, command: str) -> bool:
+    return string(told) == clip(command) or unwrapped(string(told)).strip() == clip(command)
 
 
 # --- the events of versions before 0.30, each wrapped in `msg` ---

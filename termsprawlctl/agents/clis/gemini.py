@@ -18,6 +18,11 @@ READS = ("read_file", "read_many_files")
 API_ERROR = re.compile(r"\[API Error: (\{.*\})\]", re.DOTALL)
 MAX_GIVEN = 300  # of a call's arguments, in case that it is denied
 EDITS = ("write_file", "replace")
+LOOP = re.compile(r"loop detected", re.IGNORECASE)
+MAX_TURNS = re.compile(r"max(imum)?( number of)? session turns|turn limit", re.IGNORECASE)
+EMPTY = re.compile(r"model returned an empty response", re.IGNORECASE)
+# On stderr alone: "Attempt 1 failed with status 500. Retrying with backoff..."
+RETRY = re.compile(r"^Attempt (\d{1,4}) failed(?: with status (\d{3}))?\.? Retrying")
 
 
 class Gemini(AgentCli):
@@ -90,10 +95,18 @@ class GeminiReader(reader.Reader):
         elif kind == "error":
             self.last_error = reader.error_text(event)
             self.activity.note(self.last_error)
+            if LOOP.search(self.last_error):
+                self.cut_off = "gemini stopped itself: it saw the model repeat itself"
         elif kind == "result":
             self._result(event)
         else:
             self.activity.unknown(kind or "?")
+
+    def error_line(self, line: str) -> None:
+        match = RETRY.match(line)
+        if match:
+            after = f" after HTTP {match.group(2)}" if match.group(2) else ""
+            self.activity.note(f"The model server failed: retry {match.group(1)}{after}")
 
     def finish(self) -> None:
         self._end_message()
@@ -152,6 +165,10 @@ class GeminiReader(reader.Reader):
             inner = API_ERROR.match(message)
             self.failure = reader.error_text(inner.group(1)) if inner else message
             self.failure = self.failure or self.last_error or "the CLI reported an error"
+            if MAX_TURNS.search(self.failure):
+                self.cut_off, self.failure = "gemini stopped: the most turns of a session were reached", ""
+            elif EMPTY.search(self.failure):
+                self.failure = ""
         stats = mapping(event.get("stats"))
         for name, ours in (
             ("input_tokens", "input_tokens"),

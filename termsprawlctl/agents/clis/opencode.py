@@ -16,6 +16,11 @@ from ..model.reader import ident, items, mapping, number, path_of, session, stri
 from .cli import MCP_SERVER, AgentCli, Ask, LaunchPlan, Request, Surroundings
 
 CHANGES = {"add": "add", "update": "modify", "delete": "delete", "move": "modify"}
+# `reason` of a step's end -> what that means.
+CUT_OFF = {
+    "length": "the answer was cut off: the model reached its limit of output",
+    "content-filter": "the answer was cut off by the provider's content filter",
+}
 TASK_RESULT = ("<task_result>", "</task_result>")
 REJECTED = re.compile(r"permission requested: (.+?); auto-rejecting")
 CONFIG_VARIABLES = ("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT")
@@ -146,6 +151,7 @@ class OpenCodeReader(reader.Reader):
         calls = part.get("reason") == "tool-calls"
         self.ended = not calls
         self.no_answer = "opencode stopped after a tool call" if calls else ""
+        self.cut_off = CUT_OFF.get(string(part.get("reason")), "")
 
     def _error(self, event: dict, _part: dict, _at: float | None) -> None:
         error = mapping(event.get("error"))

@@ -35,6 +35,7 @@ class Reader:
         self.ended = False  # the stream's own end was seen; may be taken back by a later event
         self.failure = ""  # the fatal error that the stream told of
         self.last_error = ""  # the last error that need not have been fatal
+        self.cut_off = ""  # why the answer, or the work, is not whole although nothing failed
         self.no_answer = ""  # why the end brought no answer although nothing failed
         self.denied: list[str] = []  # what the CLI wanted to do and was not permitted to
         self.final_text: str | None = None  # the answer, where the stream names it apart from the messages

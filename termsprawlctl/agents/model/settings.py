@@ -7,6 +7,7 @@ PREFIX = "AGENT_CLI_MCP_"
 # Built in, in milliseconds as the variables are.
 TIMEOUT_MS = 1_800_000
 HEARTBEAT_MS = 10_000
+IDLE_S = 600.0
 MAX_MS = 7 * 24 * 3600 * 1000  # a longer limit is a slip of the keyboard
 MAX_DIGITS = 20  # leading zeros allowed for
 MAX_RUNS = 4
@@ -24,6 +25,7 @@ class Settings:
         "effort",
         "heartbeat_s",
         "idle_s",
+        "keep_background",
         "max_runs",
         "model",
         "result_bytes",
@@ -39,7 +41,8 @@ class Settings:
         self.arguments: list[str] = []
         self.timeout_s = TIMEOUT_MS / 1000
         self.heartbeat_s = HEARTBEAT_MS / 1000
-        self.idle_s = 0.0  # 0: off
+        self.idle_s = IDLE_S  # 0: off; see Run
+        self.keep_background = False  # what outlives the CLI goes on
         self.structured = True
         self.trace = True
         self.max_runs = MAX_RUNS

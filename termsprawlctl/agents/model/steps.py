@@ -10,7 +10,8 @@ from .head_tail import HeadAndTail
 from .text import MAX_COMMAND, MAX_LABEL, MAX_OUTPUT, MAX_TEXT, clip, one_line, relative, unwrapped
 
 # kind: the fields of its steps beside `kind`. Every kind of call also has `status`
-# (running, completed, failed, declined); `output` is the cleaned beginning and end.
+# (running, completed, failed, declined; started: it goes on in the background); `output`
+# is the cleaned beginning and end.
 KINDS = {
     "command": ("command", "exitCode", "output"),
     "edit": ("change", "path"),  # change: add, modify, delete, or write where the CLI does not say
@@ -160,6 +161,32 @@ class Activity:
         """Whether the last message came after all calls, and none is open."""
         return len(self._answer) > 0 and not self._open and bool(self._steps) and self._steps[-1].serial > 0
 
+    def worked_after_answer(self) -> bool:
+        """Whether a call began after the last message."""
+        for entry in reversed(self._steps):
+            if entry.serial > 0 or "status" in entry.step:
+                return entry.serial == 0
+        return False
+
+    def add_after(self, last: dict | None, kind: str, **fields: object) -> dict:
+        """A step that the events did not tell of, behind `last` (None: before all); returns it."""
+        entry = self._add(kind, None, fields)
+        self._steps.remove(entry)
+        place = next((number + 1 for number, other in enumerate(self._steps) if other.step is last), 0)
+        entry.at = self._steps[place - 1].at if place else None
+        self._steps.insert(place, entry)
+        if kind == "edit" and fields.get("status") == "completed":
+            self._count_file(entry.step)
+        return entry.step
+
+    def all_steps(self) -> list[dict]:
+        """The steps themselves, in the order in which they were told."""
+        return [entry.step for entry in self._steps]
+
+    def open_calls(self) -> int:
+        """How many calls have begun and not ended."""
+        return len(self._open)
+
     def steps(self, *, answered: bool) -> list[dict]:
         """All steps in order; without the last message where it is the answer."""
         serial = self._answer_serial if answered else -1
@@ -288,7 +315,7 @@ def _ending(step: dict) -> str:
         ending = f" -> exit {step['exitCode']}"
     elif step.get("status") == "running":
         ending = " -> not finished"
-    elif step.get("status") in ("failed", "declined"):
+    elif step.get("status") in ("failed", "declined", "started"):
         ending = f" -> {step['status']}"
     output = one_line(step.get("output") or "", MAX_OUTPUT)
     return f"{ending} | {output}" if output else ending
@@ -302,7 +329,7 @@ def _end_label(step: dict) -> str:
     ending = ""
     if step.get("exitCode") is not None:
         ending = f" (exit {step['exitCode']})"
-    elif step.get("status") in ("failed", "declined"):
+    elif step.get("status") in ("failed", "declined", "started"):
         ending = f" ({step['status']})"
     return f"{_WORDS[step['kind']][1]}: {_label_subject(step)}{ending}"
 

@@ -37,6 +37,7 @@ class Child:
         self.pid = 0
         self.exit_status: int | None = None
         self.failed_errno = 0
+        self.still_running: list[tuple[int, str]] = []  # what outlived it: pid, command line
         self.gone = False  # nothing of the run is alive any more
         self._ending = False
         self._marker = order["marker"]
@@ -81,7 +82,7 @@ class Child:
             return
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            self._hear(*line.decode().split(" "))
+            self._hear(*line.decode("utf-8", "replace").split(" ", 1))
 
     def _hear(self, word: str, value: str) -> None:
         if word == "pid":
@@ -90,6 +91,9 @@ class Child:
             self.failed_errno = int(value)
         elif word == "exit":
             self.exit_status = int(value)
+        elif word == "running":
+            pid, _, command = value.partition(" ")
+            self.still_running.append((int(pid), command))
         elif word == "left":
             self.gone = True
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ...base import jsontext
 from ..model.reader import number
 from ..model.steps import left_out, summary
-from ..model.text import shorten
-from .status import CANCELLED, COMPLETED, FAILED, MAX_MESSAGE, TIMED_OUT, exit_text
+from ..model.text import one_line, shorten
+from .result import StillRunning
+from .status import CANCELLED, COMPLETED, FAILED, INCOMPLETE, MAX_MESSAGE, TIMED_OUT, exit_text
 
-SAID = {FAILED: "failed", TIMED_OUT: "timed out", CANCELLED: "was cancelled"}
+ENDED = {FAILED: "failed", TIMED_OUT: "timed out", CANCELLED: "was cancelled", INCOMPLETE: "is incomplete"}
 NO_ANSWER = "(The agent ended without a final message.)"
 # Of the size of a result, the account of the run may have this part, if the answer needs the rest.
 ACTIVITY_SHARE = 0.35
@@ -19,6 +20,7 @@ MAX_TAIL = 1500  # bytes
 MESSAGE_SHARE = 0.1  # of a message or note in characters of several bytes; MAX_MESSAGE ones may be four times as many
 MAX_COUNTS, MAX_NAME = 20, 60  # of the numbers that a CLI tells as its usage, and characters of a name
 MIN_ANSWER_BYTES = 200
+MAX_PROCESSES, MAX_PROCESS_TEXT = 10, 160
 MAX_LISTED = 60  # files of each sort
 
 
@@ -39,10 +41,14 @@ def text_of(result, settings, full_output: str = "") -> str:
     if settings.trace or full_output:
         account += closing
     after = "\n".join(account)
-    if status.name == COMPLETED:
-        head = cut_answer(_answer(result), budget - _size(after) - 2, full_output, result.left_out)
-    else:
-        head = failure_text(result, budget)
+    before = failure_text(result, budget) if status.name != COMPLETED else ""
+    if result.heading:
+        before = f"{_within(result.heading, budget)}\n\n{before}".rstrip()
+    head = before
+    if status.answered and (status.name == COMPLETED or result.reader.answer_parts()):
+        answer = cut_answer(_answer(result), budget - _size(after) - _size(before) - 4, full_output, result.left_out)
+        head = f"{before}\n\n{answer}" if before else answer
+    elif not status.answered:
         after = "\n\n".join(part for part in (after, _tails(result, int(budget * ERROR_SHARE))) if part)
     return f"{head}\n\n{after}" if after else head
 
@@ -52,7 +58,7 @@ def failure_text(result, budget: int) -> str:
     status = result.status
     message = _within(status.message, budget).rstrip(".")
     ended = "" if result.exit_status is None or status.name != FAILED else f" ({exit_text(result.exit_status)})"
-    return f"{result.agent} {SAID[status.name]}{ended}: {message}. {status.remedy}".strip()
+    return f"{result.agent} {ENDED[status.name]}{ended}: {message}. {status.remedy}".strip()
 
 
 def structure_of(result, settings, full_output: str = "") -> dict:
@@ -65,15 +71,16 @@ def structure_of(result, settings, full_output: str = "") -> dict:
         "cwd": result.cwd,
         "durationMs": result.duration_ms,
         "usage": _numbers(result.reader.usage) or None,
-        "files": files_of(result.changes, int(budget * FILES_SHARE)),
-        "note": _within(status.note, budget) or None,
+        "files": files_of(result.changes, int(budget * FILES_SHARE), partial=result.changes_partial),
+        "note": _within(". ".join(part for part in (result.heading.rstrip("."), status.note) if part), budget) or None,
+        "endedProcesses": [_process_row(process) for process in result.still_running[:MAX_PROCESSES]] or None,
         "fullOutput": full_output or None,
         "error": None if status.name == COMPLETED else _error(result, budget),
         "activity": _steps(result, int(budget * ACTIVITY_SHARE)) if settings.trace else [],
     }
     content = {"status": status.name, "answer": ""}
     content.update((name, value) for name, value in known.items() if value is not None)
-    if status.name == COMPLETED:
+    if status.answered:
         answer = _answer(result, placeholder="")
         # JSON escapes make a text longer than it is, so it is cut until it fits.
         allowed = budget - _size(jsontext.compact(content))
@@ -96,7 +103,7 @@ def _error(result, budget: int) -> dict:
 
 def too_long(result, settings) -> bool:
     """Whether the answer, or the account, does not fit into a result."""
-    if result.status.name != COMPLETED:
+    if not result.status.answered:
         return False
     answer = _answer(result)
     if len(answer) > settings.result_bytes:
@@ -126,10 +133,11 @@ def cut_answer(text: str, max_bytes: int, full_output: str, left_out: int = 0) -
     return f"{head}\n\n[… about {gone} characters left out{where} …]\n\n{tail}"
 
 
-def files_of(changes: dict[str, str], max_bytes: int) -> dict:
+def files_of(changes: dict[str, str], max_bytes: int, *, partial: bool = False) -> dict:
     """{"added": [paths], "modified": [...], "deleted": [...]}, each at most MAX_LISTED long.
 
-    Together they have at most so many bytes; "more" counts the paths that are not listed.
+    Together they have at most so many bytes; "more" counts the paths that are not listed, "partial" says
+    that not all of the folder could be looked at.
     """
     files: dict = {}
     gone = 0
@@ -139,6 +147,8 @@ def files_of(changes: dict[str, str], max_bytes: int) -> dict:
         gone += len(paths) - len(files[name])
     if gone:
         files["more"] = gone
+    if partial:
+        files["partial"] = True
     return files
 
 
@@ -154,6 +164,10 @@ def _closing(result, full_output: str) -> list[str]:
     if full_output:
         lines.append(f"Full output: {full_output}")
     return lines
+
+
+def _process_row(process: StillRunning) -> dict[str, object]:
+    return {"pid": process.pid, "command": one_line(process.command, MAX_PROCESS_TEXT)}
 
 
 def _tails(result, budget: int) -> str:

@@ -7,22 +7,23 @@ import shutil
 import threading
 import time
 
-from ...base.processtable import MARKER
+from ...base.processtable import MARKER, descendants, has_proc, stat_fields, table
 from ...base.tempfiles import HeldDirectory
 from ..clis.cli import AgentCli, Request
 from ..model.reader import Reader
 from ..model.settings import PREFIX, Settings
+from ..model.text import one_line
 from .capture import Capture
 from .child import HARD_LIMIT_S, Child, find_executable
 from .firstrun import FirstRun
 from .heartbeat import Heartbeat
 from .raw import RawReader
-from .result import Result
+from .result import Result, StillRunning
 from .snapshot import Watched
 from .status import (
     CANCELLED,
-    COMPLETED,
     FAILED,
+    MAX_MESSAGE,
     STOP_CANCELLED,
     STOP_FLOOD,
     STOP_IDLE,
@@ -38,6 +39,8 @@ from .status import (
 )
 
 LOOK_S = 0.03  # between two looks at the output; of an exit we hear at once
+LOOK_AT_TREE_S = 5.0  # between two looks at the processes of a silent CLI
+SESSION = 3  # field of /proc/PID/stat behind the name
 LINGER_S = 5.0  # a CLI may take this long to exit after its closing event
 # A session resumed in a folder that is not its own makes opencode hang without a word;
 # no answer's first event has ever taken this long.
@@ -97,7 +100,7 @@ class Run:
             if not self._reader.events and self._cli.first_run_lost(result.errors) and not cancelled.is_set():
                 self._reader = self._new_reader()
                 result = self._attempt(argv, environment, cancelled, report, first)
-        if result.status.name == COMPLETED:
+        if result.status.answered:
             self._reader.activity.ready()
             for label in self._reader.activity.take_labels():
                 report(label)
@@ -169,6 +172,7 @@ class Run:
             "marker": mark,
             "stop_signals": list(self._cli.stop_signals),
             "remove": [self._request.scratch],
+            "keep": self._settings.keep_background,
             "held": [self._scratch.descriptor],
             "empty": [self._workspace] if self._workspace else [],
         }
@@ -205,6 +209,8 @@ class Run:
         self._start(argv, environment, self._request.prompt)
         stop = self._follow(self._child, cancelled, report, first)
         self._reader.finish()
+        if self._request.structured:
+            self._cli.complete(self._reader, self._request, environment)
         return self._result(self._child, stop, watched)
 
     def _follow(self, child: Child, cancelled, report: Heartbeat, first: FirstRun) -> str:
@@ -272,10 +278,17 @@ class Run:
             (STOP_LINGERING, reader.ended and now - clocks.event > LINGER_S),
             (STOP_TIMEOUT, now - clocks.begun > settings.timeout_s),
             (STOP_FLOOD, self._capture.largest() > MAX_PRINTED_BYTES),
-            (STOP_IDLE, settings.idle_s and silence_s > settings.idle_s),
+            (STOP_IDLE, settings.idle_s and silence_s > settings.idle_s and not self._at_work(clocks, now)),
             (STOP_SILENT, uncertain and not reader.events and silence_s > SILENT_S),
         )
         return next((reason for reason, holds in reasons if holds), "")
+
+    def _at_work(self, clocks: Clocks, now: float) -> bool:
+        """Whether a command of the agent is running, which may be silent for as long as it likes."""
+        if now - clocks.looked > LOOK_AT_TREE_S:
+            clocks.looked = now
+            clocks.at_work = has_command(self._child.pid)
+        return clocks.at_work
 
     # --- the end -------------------------------------------------------------------------
 
@@ -298,6 +311,10 @@ class Run:
         result = self._bare_result(status)
         result.exit_status, result.errors, result.output = exit_status, errors, output
         result.changes = watched.changes(self._reader.activity.files)
+        result.changes_partial = watched.partial
+        result.still_running = [StillRunning(pid, command) for pid, command in child.still_running]
+        if result.still_running:
+            _add_note(status, result.still_running, kept=self._settings.keep_background)
         return result
 
 
@@ -307,6 +324,29 @@ class Clocks:
     def __init__(self) -> None:
         self.begun = self.event = self.heard = time.monotonic()
         self.events = 0
+        self.looked = 0.0  # for commands of the agent
+        self.at_work = False
+
+
+def has_command(pid: int) -> bool:
+    """Whether a CLI has started a command: what it runs for the agent has a session of its own, its helpers have not.
+
+    Where sessions cannot be seen each process below it counts.
+    """
+    processes = table()
+    below = descendants(processes, [pid])
+    if not has_proc():
+        return bool(below)
+    own = stat_fields(pid)[SESSION : SESSION + 1]
+    return any(stat_fields(one)[SESSION : SESSION + 1] not in ([], own) for one in below if not processes[one].zombie)
+
+
+def _add_note(status: Status, running: list[StillRunning], *, kept: bool) -> None:
+    what = one_line("; ".join(f"{process.command} (pid {process.pid})" for process in running), MAX_MESSAGE)
+    fate = "and goes on" if kept else "and was ended with it; --keep-background lets such processes go on"
+    status.note = ". ".join(
+        part for part in (status.note, f"still running when the agent ended, {fate}: {what}") if part
+    )
 
 
 def _remove_tree(path: str) -> None:

@@ -1,4 +1,4 @@
-"""What changed in a git repository during a run: `git status` before and after."""
+"""What changed in the folder of a run: `git status` before and after, or a look at each file where there is no git."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 from ...base.processes import find_program
 from ...base.processtable import send_to_group
@@ -15,6 +16,9 @@ from ..model.text import relative
 # A repository with more changes than this is not compared.
 MAX_STATUS_BYTES = 2 << 20
 TIMEOUT_S = 10.0
+# Of a folder without git.
+MAX_ENTRIES = 20_000
+LOOK_S = 1.0
 # Nothing that the repository configures is run, whoever has put it there, and no index is written:
 # no hook, no monitor, no filter of contents (_without_filters), no transport for missing objects.
 GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotepath=false")
@@ -35,17 +39,21 @@ class State:
 class Watched:
     """The folder of a run: what git said of it before is compared with what it says after.
 
-    The look before goes on while the CLI starts, which takes it longer.
+    Without git each file's size and time are compared. The look before goes on while the CLI
+    starts, which takes it longer. `partial`, after changes(): not all of it could be compared.
     """
 
     def __init__(self, cwd: str) -> None:
         self._cwd = cwd
         self._root = root_of(cwd)
         self._before: State | None = None
-        self._looking: threading.Thread | None = None
-        if self._root:
-            self._looking = threading.Thread(target=self._look, daemon=True)
+        self._files_before: FileTable | None = None
+        self.partial = False
+        self._looking: threading.Thread | None = threading.Thread(target=self._look, daemon=True)
+        try:
             self._looking.start()
+        except RuntimeError:
+            self._looking = None  # this process can have no more threads
 
     def changes(self, told: dict[str, str]) -> dict[str, str]:
         """Path (relative to cwd where it lies in it) -> change: as the events told, corrected by what is there."""
@@ -62,10 +70,63 @@ class Watched:
         if after:
             for path, change in compare(self._before, after).items():
                 changes[relative(os.path.join(self._root, path), self._cwd)] = change
+        elif self._files_before is not None:
+            files_after = look_at_files(self._cwd)
+            self.partial = self._files_before.partial or files_after.partial
+            changes.update(compare_files(self._files_before, files_after))
+        else:
+            self.partial = True
         return changes
 
     def _look(self) -> None:
-        self._before = look(self._root)
+        if self._root:
+            self._before = look(self._root)
+        else:
+            self._files_before = look_at_files(self._cwd)
+
+
+class FileTable:
+    """The files below a folder: relative path -> (size, time of the last change). `partial`: not all of them."""
+
+    __slots__ = ("files", "partial")
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[int, int]] = {}
+        self.partial = False
+
+
+def look_at_files(folder: str) -> FileTable:
+    """A look at a folder that has no git, at most MAX_ENTRIES entries and LOOK_S seconds long. Follows no link."""
+    table, waiting, entries = FileTable(), [""], 0
+    end = time.monotonic() + LOOK_S
+    while waiting:
+        inside = waiting.pop()
+        try:
+            with os.scandir(os.path.join(folder, inside)) as found:
+                for entry in found:
+                    entries += 1
+                    if entries > MAX_ENTRIES or time.monotonic() > end:
+                        table.partial = True
+                        return table
+                    path = os.path.join(inside, entry.name)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(path)
+                    else:
+                        status = entry.stat(follow_symlinks=False)
+                        table.files[path] = (status.st_size, status.st_mtime_ns)
+        except OSError:
+            table.partial = True
+    return table
+
+
+def compare_files(before: FileTable, after: FileTable) -> dict[str, str]:
+    """Path -> added, modified, deleted; of a partial table only what it shows for certain."""
+    changes = {path: "modified" for path, then in before.files.items() if after.files.get(path, then) != then}
+    if not before.partial:
+        changes.update({path: "added" for path in after.files if path not in before.files})
+    if not after.partial:
+        changes.update({path: "deleted" for path in before.files if path not in after.files})
+    return changes
 
 
 def root_of(cwd: str) -> str:
@@ -220,8 +281,6 @@ def _git(root: str, *arguments: str, fine: tuple[int, ...] = (0,)) -> bytes | No
 
 
 def _read(process: subprocess.Popen) -> bytes | None:
-    import time
-
     end = time.monotonic() + TIMEOUT_S
     chunks, size = [], 0
     while size <= MAX_STATUS_BYTES:

@@ -11,6 +11,8 @@ from ..model.reader import Reader
 from ..model.text import one_line, plain
 
 COMPLETED, FAILED, TIMED_OUT, CANCELLED = "completed", "failed", "timed_out", "cancelled"
+# It ended in order, but what it answered is cut off, or nothing.
+INCOMPLETE = "incomplete"
 
 # Why a run was stopped by us.
 STOP_CANCELLED = "cancelled"
@@ -38,7 +40,7 @@ class Status:
 
     def __init__(self, name: str, code: str = "", message: str = "", remedy: str = "", note: str = "") -> None:
         self.name = name
-        self.answered = name == COMPLETED
+        self.answered = name in (COMPLETED, INCOMPLETE)
         self.code = code
         self.message = message
         self.remedy = remedy
@@ -64,7 +66,10 @@ def judge(cli: AgentCli, run: Reader, end: Ending, fallback_answer=lambda: "") -
     """
     answer = "".join(run.answer_parts()).strip()
     if run.ended and not run.failure and not run.no_answer:
-        return _finished(cli, run, end, answer)
+        from_file = "" if answer else fallback_answer()
+        if from_file.strip():
+            run.final_text = answer = from_file
+        return _finished(cli, run, end, answer, from_file=bool(from_file.strip()))
     if end.stop in _STOPPED:
         return _STOPPED[end.stop](cli, end)
     if run.failure:
@@ -130,20 +135,30 @@ def exit_text(status: int | None) -> str:
     return f"killed by signal {-status}" if status < 0 else f"exit {status}"
 
 
-def _finished(cli: AgentCli, run: Reader, end: Ending, answer: str) -> Status:
+def _finished(cli: AgentCli, run: Reader, end: Ending, answer: str, *, from_file: bool) -> Status:
     denied = cli.denials(run, end.errors)
     if not answer and denied:
         return _denied(cli, denied)
     if not answer and end.exit_status and end.stop != STOP_LINGERING:
         return _died(cli, run, end)
-    notes = []
+    notes = [f"{cli.name} printed events of an unknown shape; the answer is from its file"] if from_file else []
     if denied:
-        notes.append(f"not permitted: {one_line('; '.join(denied), MAX_MESSAGE)}. To allow it, {cli.permission}")
+        notes.append(f"not permitted: {one_line('; '.join(denied), MAX_MESSAGE)}. {cli.permission_remedy(denied)}")
+    if answer and not from_file and run.final_text is None and run.activity.worked_after_answer():
+        notes.append("the last message came before the last of the work, so it may not tell of it")
     if end.stop == STOP_LINGERING:
         notes.append(f"{cli.name} did not exit after its answer and was ended")
     elif end.exit_status and not end.stop:
         notes.append(f"{cli.name} gave its answer and then ended with {exit_text(end.exit_status)}")
-    return Status(COMPLETED, note=". ".join(notes))
+    note = ". ".join(notes)
+    if run.cut_off:
+        return Status(INCOMPLETE, "cut_off", run.cut_off, "Continue the session, or ask for less at once.", note)
+    if not answer:
+        message = f"{cli.name} ended without a final message"
+        return Status(
+            INCOMPLETE, "no_answer", message, "Continue the session and ask what was done, or run it again.", note
+        )
+    return Status(COMPLETED, note=note)
 
 
 def _denied(cli: AgentCli, denied: list[str]) -> Status:
@@ -152,7 +167,7 @@ def _denied(cli: AgentCli, denied: list[str]) -> Status:
         FAILED,
         "permission_rejected",
         f"it needed a permission that nobody could give: {what}",
-        f"To allow it, {cli.permission}.",
+        f"{cli.permission_remedy(denied)}.",
     )
 
 
@@ -163,7 +178,7 @@ def _failure(cli: AgentCli, message: str, end: Ending) -> Status:
         message = cause
     known = cli.diagnose(message) or cli.diagnose(last_lines(end.errors))
     if known is not None:
-        return Status(FAILED, known.code, message, known.remedy)
+        return Status(FAILED, known.code, known.message or message, known.remedy)
     remedy = (
         "The end of stderr below may say more."
         if cause
@@ -174,7 +189,8 @@ def _failure(cli: AgentCli, message: str, end: Ending) -> Status:
 
 def _died(cli: AgentCli, run: Reader, end: Ending) -> Status:
     cause = last_line(end.errors) or one_line(run.last_error, MAX_MESSAGE)
-    if end.exit_status == 0 and run.events == 0:
+    known = cli.diagnose(cause) if cause else None
+    if end.exit_status == 0 and run.events == 0 and known is None:
         return Status(
             FAILED,
             "wrong_version",
@@ -182,8 +198,7 @@ def _died(cli: AgentCli, run: Reader, end: Ending) -> Status:
             f"Use another version of {cli.executable}, or set AGENT_CLI_MCP_STRUCTURED=0 to take its plain output.",
         )
     if end.exit_status == 0 and (run.no_answer or not run.answer_parts()):
-        known = cli.diagnose(cause) if cause else None
-        message = cause or run.no_answer or f"{cli.name} ended without an answer"
+        message = (known.message if known else "") or cause or run.no_answer or f"{cli.name} ended without an answer"
         return Status(FAILED, known.code if known else "no_answer", message, known.remedy if known else "Run it again.")
     status = _failure(cli, cause or "it ended before it had finished", end)
     if status.code == "failed":
@@ -210,8 +225,9 @@ def _idle(_cli: AgentCli, end: Ending) -> Status:
     return Status(
         TIMED_OUT,
         "idle",
-        f"it was ended because it printed nothing for {end.limit_s:g} s",
-        "Raise --idle-timeout, or check the model server.",
+        f"it was ended because it printed nothing for {end.limit_s:g} s while no command of it was running",
+        "It may wait for an approval that nobody can give, or for its model server: start it by hand to see. "
+        "--idle-timeout sets the limit, 0 switches it off.",
     )
 
 

@@ -5,7 +5,8 @@ SIGKILL ten milliseconds after SIGTERM. It speaks over a socket:
     in   the order (see encode_order); after it, any byte and the end of the input both
          mean: end the run. Bytes that end in DISMISSED: its files are removed, go
     out  one line each: `pid N`, `error ERRNO` if it cannot be started, `exit STATUS`
-         (negative: the signal), `left N` processes that could not be ended
+         (negative: the signal), `running PID COMMAND` for each process that outlived a CLI which
+         ended by itself, `left N` processes that could not be ended
 Descriptors 0, 1 and 2 and the environment are the CLI's own. The CLI starts only when this
 has started, so it imports little: no json, no socket, no subprocess.
 """
@@ -18,12 +19,14 @@ import signal
 import sys
 import time
 
-from ...base.processtable import Family, adopt_orphans, send_to_group
+from ...base.processtable import Family, adopt_orphans, command_line_of, send_to_group
 from ...base.waiting import readable
 
 # Commands of the agent that outlive it get this long after SIGTERM.
 LEFTOVER_GRACE_S = 0.5
 LEFTOVER_LIMIT_S = 5.0
+HELPERS_S = 0.25
+MAX_NAMED, MAX_COMMAND = 20, 400
 READ_BYTES = 65536
 DISMISSED = b"."
 SIZE_BYTES = 4  # before an order, big-endian
@@ -34,7 +37,8 @@ DEFAULT_AGAIN = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, 
 def encode_order(order: dict) -> bytes:
     """The order as it goes over the socket. Both ends are the same Python, so marshal does.
 
-    argv (its first an absolute path), cwd, marker, stop_signals ([(signal name, seconds)]),
+    argv (its first an absolute path), cwd, marker, stop_signals ([(signal name, seconds)]), keep (whether
+    processes that outlive the CLI may go on),
     remove (trees to delete) and empty (directories to delete if empty) when nobody is
     left to do it, and held: descriptors to keep open until then, and from the CLI.
     """
@@ -72,11 +76,27 @@ class Supervisor:
             _look_at(family)
             self._ask(order["stop_signals"])
         self._say(f"exit {-signal.SIGKILL if self._status is None else self._status}")
-        left = family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
+        if not self._told_to_end:
+            self._name_running(family)
+        keep = order["keep"] and not self._told_to_end
+        left = 0 if keep else family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
         self._say(f"left {left}")
         # Whoever ordered the run removes its files, and may be killed before that is done.
         if not self._is_dismissed():
             _clean(order)
+
+    def _name_running(self, family: Family) -> None:
+        """Tell of what outlived the CLI, whose own helpers take a moment to follow it."""
+        deadline = time.monotonic() + HELPERS_S
+        running = _look_at(family)
+        while running and time.monotonic() < deadline:
+            time.sleep(HELPERS_S / 5)
+            self._reap()
+            running = _look_at(family)
+        for pid in sorted(running)[:MAX_NAMED]:
+            words = " ".join(command_line_of(pid)).replace("\n", " ")
+            if words:
+                self._say(f"running {pid} {words[:MAX_COMMAND]}")
 
     def _listen_to_signals(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -195,11 +215,11 @@ class Supervisor:
         return not self._alone
 
 
-def _look_at(family: Family) -> None:
+def _look_at(family: Family) -> list[int]:
     try:
-        family.look()
+        return family.look()
     except OSError:
-        return  # for want of descriptors; end() looks again
+        return []  # for want of descriptors; end() looks again
 
 
 def _clean(order: dict) -> None:

@@ -38,13 +38,14 @@ class Parts:
         return job
 
     def execute(
-        self, call: RunCall, cwd: str, cancelled, report, *, resumed_in: str, workspace: str
+        self, call: RunCall, cwd: str, cancelled, report, *, resumed_in: str, workspace: str, heading: str = ""
     ) -> tuple[Result, dict]:
         """Carry out one run; its result, and the same as a tool's result. Raises OSError."""
         run = Run(self.cli, self._request(call, cwd), self._settings, log, resumed_in=resumed_in, workspace=workspace)
         try:
             result = run.execute(cancelled, report)
-            if result.status.name == COMPLETED and run.shortened():
+            result.heading = heading
+            if result.status.answered and run.shortened():
                 # What a result cannot hold of it, either, is left out there, and counted.
                 result.answer, result.left_out = head_and_tail(run.answer(), self._settings.result_bytes)
             path = self._keep_whole(result, run)

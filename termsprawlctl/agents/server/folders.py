@@ -16,18 +16,21 @@ class Folders:
         self.workspace = ""  # the temporary one, once it is needed
         self._held = None
 
-    def choose(self, wanted: str, session: str = "") -> str:
+    def choose(self, wanted: str, session: str = "") -> tuple[str, str]:
         """An existing directory, absolute: `wanted`, else `session` (where the session was), and so on.
 
-        Never fails a run: what cannot be used is skipped with a warning.
+        Never fails a run: what cannot be used is skipped with a warning. The second value says why the
+        first of those that were named was not taken; "" where it was.
 
         Raises OSError only when not even a temporary directory can be made.
         """
+        skipped = ""
         for path, whose in ((wanted, "cwd"), (session, "the session's cwd"), (self._default, "the default cwd")):
             if path.strip():
                 problem = _problem(path)
                 if not problem:
-                    return path
+                    return path, skipped
+                skipped = skipped or f"{whose} {path[:300]!r} {problem}"
                 if path is not self._default or not self._warned:
                     self._warn(f"{whose} {path[:300]!r} {problem}; using the next in order.")
                 self._warned = self._warned or path is self._default
@@ -41,7 +44,7 @@ class Folders:
             # One of a server that was killed goes if it is empty, as ours does.
             self._held = HeldDirectory("termsprawlctl-workspace-", os.rmdir, _workspace_root())
             self.workspace = self._held.path
-        return self.workspace
+        return self.workspace, skipped
 
     def close(self) -> None:
         """Remove the temporary workspace if nothing is in it."""

@@ -201,10 +201,11 @@ class AgentProvider(Provider):
 
     def _with_slot(self, parts, call: RunCall, cancelled: threading.Event, report) -> tuple[str, dict]:
         try:
-            cwd = self._choose_folder(call)
+            cwd, problem = self._choose_folder(call)
+            heading = f"Note: {problem}, so this run worked in {cwd}." if problem else ""
             resumed_in = self._sessions.get(call.session_id, "")
             result, answer = parts.execute(
-                call, cwd, cancelled, report, resumed_in=resumed_in, workspace=self._folders.workspace
+                call, cwd, cancelled, report, resumed_in=resumed_in, workspace=self._folders.workspace, heading=heading
             )
         except OSError as error:
             what = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
@@ -216,7 +217,7 @@ class AgentProvider(Provider):
             self._sessions.setdefault(session, result.cwd)
         return result.status.name, answer
 
-    def _choose_folder(self, call: RunCall) -> str:
+    def _choose_folder(self, call: RunCall) -> tuple[str, str]:
         with self._folders_lock:
             return self._folders.choose(call.cwd, self._sessions.get(call.session_id, ""))
 

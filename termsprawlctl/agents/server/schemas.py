@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..model.arguments import MAX_WAIT_MS
 from ..model.settings import EFFORTS
 
-STATUSES = ["queued", "running", "completed", "failed", "timed_out", "cancelled"]
+STATUSES = ["queued", "running", "completed", "incomplete", "failed", "timed_out", "cancelled"]
 
 _PATHS = {"type": "array", "items": {"type": "string"}}
 _RUN_ID = {"type": "string", "description": "The run id that run returned for a background run."}
@@ -17,7 +17,7 @@ RESULT = {
         "status": {"type": "string", "enum": STATUSES},
         "runId": {"type": "string", "description": "Of a background run: for run_status, run_result, run_cancel."},
         "step": {"type": "string", "description": "While it runs: what it does now."},
-        "answer": {"type": "string", "description": "The agent's final answer; empty unless status is completed."},
+        "answer": {"type": "string", "description": "The agent's final answer; cut off where status is incomplete."},
         "error": {
             "type": "object",
             "description": "Why it did not complete: code, message, remedy, and the end of stderr and stdout.",
@@ -44,6 +44,16 @@ RESULT = {
                 "modified": _PATHS,
                 "deleted": _PATHS,
                 "more": {"type": "integer", "description": "How many are not listed."},
+                "partial": {"type": "boolean", "description": "True: not all of the folder could be compared."},
+            },
+        },
+        "endedProcesses": {
+            "type": "array",
+            "description": "What the agent had left running; it was ended with the run, unless that is switched off.",
+            "items": {
+                "type": "object",
+                "properties": {"pid": {"type": "integer"}, "command": {"type": "string"}},
+                "required": ["pid", "command"],
             },
         },
         "fullOutput": {"type": "string", "description": "File with the whole, where something was left out here."},
@@ -149,8 +159,8 @@ def _run_tool(agent: str, *, takes_effort: bool) -> dict:
         "description": (
             f"Give a task to the coding agent {agent} and wait for its answer. It can read and change files in cwd "
             "and run commands there, as its own configuration permits. The result is its final answer, then a "
-            "summary of what it did. A run may take many minutes: pass background true to get a run id at once, "
-            "and follow it up with run_status and run_result."
+            "summary of what it did. What it leaves running is ended with it. A run may take many minutes: pass "
+            "background true to get a run id at once, and follow it up with run_status and run_result."
         ),
         "inputSchema": {
             "type": "object",

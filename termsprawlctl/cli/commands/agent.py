@@ -32,7 +32,7 @@ def configure(parser) -> None:
 def _configure_run(parser) -> None:
     from ...agents.clis.registry import NAMES
     from ...agents.model.settings import EFFORTS
-    from .mcp_agent import seconds
+    from .mcp_agent import IDLE_HELP, idle_seconds, seconds
 
     parser.passes_on = "ARGS"
     parser.add_argument("agent", choices=list(NAMES), metavar="AGENT", help="|".join(NAMES))
@@ -42,7 +42,10 @@ def _configure_run(parser) -> None:
     parser.add_argument("--effort", choices=EFFORTS, default="", help="how hard the model should think")
     parser.add_argument("--resume", metavar="SESSION", default="", help="continue this session")
     parser.add_argument("--timeout", metavar="SECONDS", type=seconds, help="longest time of the run")
-    parser.add_argument("--idle-timeout", metavar="SECONDS", type=seconds, help="end a silent run; off by default")
+    parser.add_argument("--idle-timeout", metavar="SECONDS", type=idle_seconds, help=IDLE_HELP)
+    parser.add_argument(
+        "--keep-background", action="store_true", help="let processes that the agent leaves running go on after it"
+    )
     parser.add_argument("--json", action="store_true", help="print the whole result as JSON")
     parser.add_argument("--no-activity", action="store_true", help="print the answer only, without the summary")
 

@@ -14,6 +14,7 @@ before these flags, and these before the variables AGENT_CLI_MCP_MODEL, _EFFORT,
 _TIMEOUT_MS (one run at most, default 1800000), _HEARTBEAT_MS (10000), _STRUCTURED (0: plain
 output instead of the event stream) and _TRACE (0: the answer without the summary).
 """
+IDLE_HELP = "end a run that prints nothing for so long while no command of the agent runs; default 600, 0 never"
 
 
 def configure(parser) -> None:
@@ -27,7 +28,10 @@ def configure(parser) -> None:
     parser.add_argument("--model", metavar="M", default="", help="model of runs that name none")
     parser.add_argument("--effort", choices=EFFORTS, default="", help="effort of runs that name none")
     parser.add_argument("--timeout", metavar="SECONDS", type=seconds, help="longest time of one run")
-    parser.add_argument("--idle-timeout", metavar="SECONDS", type=seconds, help="end a silent run; off by default")
+    parser.add_argument("--idle-timeout", metavar="SECONDS", type=idle_seconds, help=IDLE_HELP)
+    parser.add_argument(
+        "--keep-background", action="store_true", help="let processes that the agent leaves running go on after it"
+    )
     parser.add_argument(
         "--max-runs", metavar="N", type=_count, default=MAX_RUNS, help=f"runs at once, others wait (default {MAX_RUNS})"
     )
@@ -63,7 +67,8 @@ def apply(args, settings) -> None:
     settings.effort = args.effort or settings.effort
     settings.cwd = os.path.abspath(args.cwd) if args.cwd.strip() else settings.cwd
     settings.timeout_s = args.timeout or settings.timeout_s
-    settings.idle_s = args.idle_timeout or settings.idle_s
+    settings.idle_s = settings.idle_s if args.idle_timeout is None else args.idle_timeout
+    settings.keep_background = args.keep_background
     settings.arguments = list(getattr(args, "passed_on", None) or [])
 
 
@@ -75,6 +80,11 @@ def seconds(text: str) -> float:
     if not 0 < value <= MAX_MS / 1000:
         raise ValueError(text)
     return value
+
+
+def idle_seconds(text: str) -> float:
+    """The same for a time that 0 switches off. Raises ValueError."""
+    return 0.0 if float(text) == 0 else seconds(text)
 
 
 def _count(text: str) -> int:
@@ -91,6 +101,7 @@ def _result_bytes(text: str) -> int:
     return value
 
 
+idle_seconds.__name__ = "number of seconds"
 seconds.__name__ = "number of seconds"
 _count.__name__ = "number from 1 to 64"
 _result_bytes.__name__ = "number from 2000 to 10000000"
