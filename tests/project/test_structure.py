@@ -27,7 +27,7 @@ FLOORS = (
 )
 # The same inside the rooms that have rooms of their own.
 INNER_FLOORS = {
-    "agents": (("model",), ("clis",), ("runs",), ("server",), ("shell",)),
+    "agents": (("model",), ("clis",), ("runs",), ("server",), ("shell", "listing")),
     "host": (
         ("canvas", "registry"),
         ("launch", "messaging"),

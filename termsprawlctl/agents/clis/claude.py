@@ -34,6 +34,9 @@ IN_BACKGROUND = re.compile(r"Command running in background with ID")
 class Claude(AgentCli):
     name = "claude"
     executable = "claude"
+    key_variables = ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
+    login_files = (".claude/.credentials.json",)
+    acp = ("claude-agent-acp",)
     takes_effort = True
     install = "Install it with `npm install -g @anthropic-ai/claude-code` and log in with `claude`, then /login."
     login = "Log in with `claude`, then /login, or check ANTHROPIC_API_KEY."

@@ -24,18 +24,34 @@ NETWORK = (
 class Request:
     """One run as it was asked for, all defaults filled in.
 
-    model, effort and session_id are empty where nobody chose; `arguments` go to the CLI
+    model, effort, mode and session_id are empty where nobody chose; `arguments` go to the CLI
     as they are; `structured` asks for the event stream; `scratch` is a private directory
-    that is removed after the run.
+    that is removed after the run. `permissions` (reject, allow-edits, allow) and `mcp_servers`
+    are for agents that are spoken to over ACP.
     """
 
-    __slots__ = ("arguments", "cwd", "effort", "model", "prompt", "scratch", "session_id", "structured")
+    __slots__ = (
+        "arguments",
+        "cwd",
+        "effort",
+        "mcp_servers",
+        "mode",
+        "model",
+        "permissions",
+        "prompt",
+        "scratch",
+        "session_id",
+        "structured",
+    )
 
     def __init__(self, prompt: str, cwd: str) -> None:
         self.prompt = prompt
         self.cwd = cwd
         self.model = ""
         self.effort = ""
+        self.mode = ""
+        self.permissions = "reject"
+        self.mcp_servers: list[dict] = []
         self.session_id = ""
         self.structured = True
         self.arguments: list[str] = []
@@ -121,6 +137,12 @@ class AgentCli:
 
     name = ""
     executable = ""
+    acp: tuple[str, ...] = ()  # the command that speaks the Agent Client Protocol
+    conversational = False  # its reader also answers: see acp.AcpReader
+    environment: Mapping[str, str] = {}  # variables that it gets besides
+    # Either tells that it is logged in: a variable, or a file below the home directory.
+    key_variables: tuple[str, ...] = ()
+    login_files: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()  # other names that agent_launch finds the same program under
     takes_effort = False  # it has a setting for how hard the model should think
     install = ""  # what to do when the executable is missing

@@ -19,6 +19,7 @@ from ..model.steps import Activity
 from ..model.text import clip, unwrapped
 from .cli import MCP_SERVER, AgentCli, LaunchPlan, Request, Surroundings
 
+LIMIT = re.compile(r"reason: (max_output_tokens|content_filter)")
 LAST_MESSAGE = "last-message"  # file in the scratch directory; the answer if the stream changes its shape
 CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
 
@@ -26,6 +27,9 @@ CHANGES = {"add": "add", "update": "modify", "delete": "delete"}
 class Codex(AgentCli):
     name = "codex"
     executable = "codex"
+    key_variables = ("CODEX_API_KEY",)
+    login_files = (".codex/auth.json",)
+    acp = ("codex-acp",)
     takes_effort = True
     install = "Install it with `npm install -g @openai/codex` and log in with `codex login`."
     login = "Log in with `codex login`, or check the key of the configured model provider."
@@ -111,6 +115,8 @@ class CodexReader(reader.Reader):
             self.ended = True
         elif kind == "turn.failed":
             self.failure = reader.error_text(event.get("error")) or "the turn failed"
+            if LIMIT.search(self.failure):
+                self.cut_off, self.failure = f"the answer was cut off: {self.failure}", ""
             self.ended = True
         elif kind == "error":
             self.warn(reader.error_text(event))

@@ -28,6 +28,9 @@ RETRY = re.compile(r"^Attempt (\d{1,4}) failed(?: with status (\d{3}))?\.? Retry
 class Gemini(AgentCli):
     name = "gemini"
     executable = "gemini"
+    key_variables = ("GEMINI_API_KEY",)
+    login_files = (".gemini/oauth_creds.json",)
+    acp = ("gemini", "--acp", "--skip-trust")
     aliases = ("antigravity", "agy")
     install = "Install it with `npm install -g @google/gemini-cli` and log in by starting `gemini` once."
     login = "Log in by starting `gemini` once, or set GEMINI_API_KEY."

@@ -37,6 +37,8 @@ BUNDLED_DEFAULT = "big-pickle"  # what OpenCode itself uses where nobody is logg
 class OpenCode(AgentCli):
     name = "opencode"
     executable = "opencode"
+    login_files = (".local/share/opencode/auth.json",)
+    acp = ("opencode", "acp")
     install = "Install it with `npm install -g opencode-ai` and log in with `opencode auth login`."
     login = "Log in with `opencode auth login`, or check the key of the configured provider."
     # It mostly ignores the first signals; several in a row ended it each time.

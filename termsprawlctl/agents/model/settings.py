@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+PERMISSIONS = ("reject", "allow-edits", "allow")  # of agents that are spoken to over ACP
 EFFORTS = ("minimal", "low", "medium", "high")
 PREFIX = "AGENT_CLI_MCP_"
 # Built in, in milliseconds as the variables are.
@@ -20,6 +21,7 @@ class Settings:
     """What holds for all runs of a server; times in seconds, empty strings for unset."""
 
     __slots__ = (
+        "acp_command",
         "arguments",
         "cwd",
         "effort",
@@ -27,11 +29,15 @@ class Settings:
         "idle_s",
         "keep_background",
         "max_runs",
+        "mcp_servers",
+        "mode",
         "model",
+        "permissions",
         "result_bytes",
         "structured",
         "timeout_s",
         "trace",
+        "via",
     )
 
     def __init__(self) -> None:
@@ -42,6 +48,12 @@ class Settings:
         self.timeout_s = TIMEOUT_MS / 1000
         self.heartbeat_s = HEARTBEAT_MS / 1000
         self.idle_s = IDLE_S  # 0: off; see Run
+        # Of agents that are spoken to over ACP.
+        self.via = ""  # "acp": even where the agent has a stream of its own
+        self.acp_command: list[str] = []  # of the agent `acp`
+        self.mode = ""
+        self.permissions = "reject"
+        self.mcp_servers: list[dict] = []
         self.keep_background = False  # what outlives the CLI goes on
         self.structured = True
         self.trace = True

@@ -26,27 +26,56 @@ MAX_LOG_LINE = 1000
 class Capture:
     """The three files of one attempt: `files` are the descriptors for the CLI's 0, 1 and 2."""
 
-    def __init__(self, scratch: str, prompt: str, mark: str) -> None:
-        """`mark` is a text that no output holds (see stream.Lines). Raises OSError."""
+    def __init__(self, scratch: str, prompt: str | None, mark: str) -> None:
+        """`mark` is a text that no output holds (see stream.Lines); without a prompt 0 is a pipe. Raises OSError."""
         self._mark = mark
         self._lines = Lines(mark)
         self._read = 0
         self._read_err = 0
         self._err_rest = b""
         self._logged = 0
+        self._input = -1  # the other end of the pipe
+        self._unsent = b""
         opened: list[int] = []
         try:
-            for name in ("prompt", "stdout", "stderr"):
+            if prompt is None:
+                reading, self._input = os.pipe()
+                opened.append(reading)
+                os.set_blocking(self._input, False)
+            else:
+                opened.append(_nameless(os.path.join(scratch, "prompt")))
+                view = memoryview(encode(prompt))
+                while view:
+                    view = view[os.write(opened[0], view) :]
+                os.lseek(opened[0], 0, os.SEEK_SET)
+            for name in ("stdout", "stderr"):
                 opened.append(_nameless(os.path.join(scratch, name)))  # noqa: PERF401 - closed below if one fails
-            view = memoryview(encode(prompt))
-            while view:
-                view = view[os.write(opened[0], view) :]
-            os.lseek(opened[0], 0, os.SEEK_SET)
         except OSError:
             for descriptor in opened:
                 os.close(descriptor)
+            self.close_input()
             raise
         self.files = tuple(opened)
+
+    def send(self, data: bytes) -> bool:
+        """Write to the pipe, as much as it takes now; whether all has been written, that of earlier calls included."""
+        self._unsent += data
+        while self._unsent and self._input >= 0:
+            try:
+                written = os.write(self._input, self._unsent[:READ_BYTES])
+            except BlockingIOError:
+                return False
+            except OSError:
+                self._unsent = b""  # nobody reads it any more
+            else:
+                self._unsent = self._unsent[written:]
+        return True
+
+    def close_input(self) -> None:
+        """Close the pipe: the end of what is said to the CLI."""
+        if self._input >= 0:
+            os.close(self._input)
+            self._input = -1
 
     def read_output(self, reader, *, structured: bool) -> bool:
         """Give what was printed since to the reader, at most 2 MB; whether there was any."""
@@ -133,6 +162,7 @@ class Capture:
 
     def close(self) -> None:
         """Free the files; what they held is gone."""
+        self.close_input()
         for descriptor in self.files:
             os.close(descriptor)
         self.files = ()

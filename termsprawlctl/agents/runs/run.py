@@ -29,6 +29,7 @@ from .status import (
     STOP_IDLE,
     STOP_LINGERING,
     STOP_SILENT,
+    STOP_STARTING,
     STOP_TIMEOUT,
     Ending,
     Status,
@@ -37,6 +38,7 @@ from .status import (
     judge_raw,
     not_started,
 )
+from .talk import CANCEL_S, EXIT_S, Talk
 
 LOOK_S = 0.03  # between two looks at the output; of an exit we hear at once
 LOOK_AT_TREE_S = 5.0  # between two looks at the processes of a silent CLI
@@ -45,6 +47,7 @@ LINGER_S = 5.0  # a CLI may take this long to exit after its closing event
 # A session resumed in a folder that is not its own makes opencode hang without a word;
 # no answer's first event has ever taken this long.
 SILENT_S = 120.0
+START_S = 120.0  # until an agent that is spoken to takes the prompt; npx may install it first
 # What a CLI prints is kept on the disk until its run ends. Hours of an agent's work are some
 # 100 MB; more than this is a program that has got into a loop.
 MAX_PRINTED_BYTES = 1 << 30
@@ -73,6 +76,7 @@ class Run:
         self._scratch: HeldDirectory | None = None
         self._capture: Capture | None = None
         self._child: Child | None = None
+        self._talk: Talk | None = None
         self._reader: Reader = self._new_reader()
 
     def execute(self, cancelled: threading.Event, report) -> Result:
@@ -149,6 +153,7 @@ class Run:
         environment["PWD"] = self._request.cwd
         for name in (MARKER, *self._cli.unset):
             environment.pop(name, None)
+        environment.update(self._cli.environment)
         return environment
 
     def _make_scratch(self, environment: dict[str, str]) -> None:
@@ -159,8 +164,8 @@ class Run:
             environment["TMPDIR"] = os.path.join(self._request.scratch, "tmp")
             os.mkdir(environment["TMPDIR"], mode=0o700)
 
-    def _start(self, argv: list[str], environment: dict[str, str], prompt: str) -> None:
-        """Start a process of this run, in place of the one before."""
+    def _start(self, argv: list[str], environment: dict[str, str], prompt: str | None) -> None:
+        """Start a process of this run, in place of the one before; without a prompt it is spoken to."""
         if self._child is not None:
             self._child.close()
             self._capture.close()
@@ -200,13 +205,17 @@ class Run:
 
     def _ending_s(self) -> float:
         """The longest time that the end of a process may take."""
-        return sum(seconds for _, seconds in self._cli.stop_signals) + HARD_LIMIT_S
+        talking_s = CANCEL_S + EXIT_S if self._cli.conversational else 0.0
+        return sum(seconds for _, seconds in self._cli.stop_signals) + HARD_LIMIT_S + talking_s
 
     # --- one attempt ---------------------------------------------------------------------
 
     def _attempt(self, argv: list[str], environment: dict, cancelled, report: Heartbeat, first: FirstRun) -> Result:
         watched = Watched(self._request.cwd)
-        self._start(argv, environment, self._request.prompt)
+        self._start(argv, environment, None if self._cli.conversational else self._request.prompt)
+        if self._cli.conversational:
+            self._reader.start(self._request)
+            self._talk = Talk(self._reader, self._capture)
         stop = self._follow(self._child, cancelled, report, first)
         self._reader.finish()
         if self._request.structured:
@@ -221,6 +230,8 @@ class Run:
             child.wait(LOOK_S)
             now = time.monotonic()
             self._read(clocks, now)
+            if self._talk is not None:
+                self._talk.go_on(now)
             if self._reader.events:
                 first.release()
             for label in self._reader.activity.take_labels():
@@ -228,11 +239,11 @@ class Run:
             report.beat()
             if not stop and not child.ended:
                 stop = self._reason(cancelled, clocks, now)
-                if stop:
-                    child.end()
-                    hard_limit = now + self._ending_s()
+                hard_limit = now + self._ending_s()
             elif stop and now > hard_limit:
                 child.kill()
+            if stop and not child.ended and (self._talk is None or self._talk.may_signal(now)):
+                child.end()
         if stop != STOP_FLOOD:
             stop = self._read_rest(cancelled, clocks, report, stop)
         self._capture.read_errors(self._hear_error, final=True)
@@ -279,6 +290,7 @@ class Run:
             (STOP_TIMEOUT, now - clocks.begun > settings.timeout_s),
             (STOP_FLOOD, self._capture.largest() > MAX_PRINTED_BYTES),
             (STOP_IDLE, settings.idle_s and silence_s > settings.idle_s and not self._at_work(clocks, now)),
+            (STOP_STARTING, self._talk and not reader.prompted and now - clocks.begun > START_S),
             (STOP_SILENT, uncertain and not reader.events and silence_s > SILENT_S),
         )
         return next((reason for reason, holds in reasons if holds), "")
@@ -298,7 +310,12 @@ class Run:
     def _result(self, child: Child, stop: str, watched: Watched) -> Result:
         errors, output = self._capture.errors_tail(), self._capture.output_tail()
         exit_status = None if child.failed_errno else child.exit_status
-        limits = {STOP_TIMEOUT: self._settings.timeout_s, STOP_IDLE: self._settings.idle_s, STOP_SILENT: SILENT_S}
+        limits = {
+            STOP_TIMEOUT: self._settings.timeout_s,
+            STOP_IDLE: self._settings.idle_s,
+            STOP_SILENT: SILENT_S,
+            STOP_STARTING: START_S,
+        }
         end = Ending(exit_status, stop, errors, limits.get(stop, 0.0))
         if child.failed_errno:
             status = not_started(self._cli, child.failed_errno)
@@ -316,6 +333,15 @@ class Run:
         if result.still_running:
             _add_note(status, result.still_running, kept=self._settings.keep_background)
         return result
+
+
+def apply_settings(request: Request, cli: AgentCli, settings: Settings) -> None:
+    """Fill in what holds for all runs of a server, or of one command."""
+    request.structured = settings.structured or cli.conversational
+    request.arguments = settings.arguments
+    request.mode = settings.mode
+    request.permissions = settings.permissions
+    request.mcp_servers = settings.mcp_servers
 
 
 class Clocks:

@@ -21,6 +21,7 @@ STOP_IDLE = "idle"
 STOP_LINGERING = "lingering"  # it had finished and did not exit
 STOP_FLOOD = "flood"  # it prints without end
 STOP_SILENT = "silent"  # a resumed session that says nothing
+STOP_STARTING = "starting"  # an agent that is spoken to has not taken the prompt
 
 MAX_MESSAGE = 600
 TAIL_CHARACTERS = 2000
@@ -146,7 +147,7 @@ def _finished(cli: AgentCli, run: Reader, end: Ending, answer: str, *, from_file
         notes.append(f"not permitted: {one_line('; '.join(denied), MAX_MESSAGE)}. {cli.permission_remedy(denied)}")
     if answer and not from_file and run.final_text is None and run.activity.worked_after_answer():
         notes.append("the last message came before the last of the work, so it may not tell of it")
-    if end.stop == STOP_LINGERING:
+    if end.stop == STOP_LINGERING and not cli.conversational:
         notes.append(f"{cli.name} did not exit after its answer and was ended")
     elif end.exit_status and not end.stop:
         notes.append(f"{cli.name} gave its answer and then ended with {exit_text(end.exit_status)}")
@@ -195,7 +196,9 @@ def _died(cli: AgentCli, run: Reader, end: Ending) -> Status:
             FAILED,
             "wrong_version",
             cause or f"{cli.name} printed no event that this program knows",
-            f"Use another version of {cli.executable}, or set AGENT_CLI_MCP_STRUCTURED=0 to take its plain output.",
+            f"Check that `{cli.executable}` speaks ACP: start it by hand."
+            if cli.conversational
+            else f"Use another version of {cli.executable}, or AGENT_CLI_MCP_STRUCTURED=0 to take its plain output.",
         )
     if end.exit_status == 0 and (run.no_answer or not run.answer_parts()):
         message = (known.message if known else "") or cause or run.no_answer or f"{cli.name} ended without an answer"
@@ -240,6 +243,15 @@ def _silent(_cli: AgentCli, end: Ending) -> Status:
     )
 
 
+def _starting(cli: AgentCli, end: Ending) -> Status:
+    return Status(
+        FAILED,
+        "no_handshake",
+        f"it did not take the task within {end.limit_s:g} s",
+        f"Check that `{cli.executable}` speaks ACP and needs no login: start it by hand.",
+    )
+
+
 def _flood(cli: AgentCli, _end: Ending) -> Status:
     return Status(
         FAILED,
@@ -257,6 +269,7 @@ _STOPPED = {
     STOP_TIMEOUT: _timed_out,
     STOP_IDLE: _idle,
     STOP_SILENT: _silent,
+    STOP_STARTING: _starting,
     STOP_FLOOD: _flood,
     STOP_CANCELLED: _cancelled,
 }

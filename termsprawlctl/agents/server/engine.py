@@ -13,7 +13,7 @@ from ..model.arguments import RunCall
 from ..model.head_tail import head_and_tail
 from ..model.settings import Settings
 from ..runs import render
-from ..runs.run import Result, Run
+from ..runs.run import Result, Run, apply_settings
 from ..runs.status import COMPLETED
 from . import allocator, outputs
 from .jobs import Job, Jobs, Slots
@@ -24,7 +24,7 @@ class Parts:
 
     def __init__(self, agent: str, settings: Settings) -> None:
         allocator.share()  # before there are threads for runs
-        self.cli = agent_cli(agent)
+        self.cli = agent_cli(agent, settings.via, settings.acp_command)
         self.slots = Slots(settings.max_runs)
         self.jobs = Jobs()
         self.idle = threading.Condition()
@@ -62,8 +62,7 @@ class Parts:
         request.model = call.model or self._settings.model
         request.effort = call.effort or self._settings.effort
         request.session_id = call.session_id
-        request.structured = self._settings.structured
-        request.arguments = self._settings.arguments
+        apply_settings(request, self.cli, self._settings)
         return request
 
     def _keep_whole(self, result: Result, run: Run) -> str:

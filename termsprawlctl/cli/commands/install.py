@@ -138,12 +138,12 @@ def server_names() -> list[str]:
 
 
 def _servers_spelled_out() -> list[str]:
-    from ...agents.clis.registry import NAMES
+    from ...agents.clis.registry import ACP_NAMES, NAMES
 
     return [
         word
         for name in server_names()
-        for word in ([f"agent:{agent}" for agent in NAMES] if name == "agent:AGENT" else [name])
+        for word in ([f"agent:{agent}" for agent in (*NAMES, *ACP_NAMES)] if name == "agent:AGENT" else [name])
     ]
 
 

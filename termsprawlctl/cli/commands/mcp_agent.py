@@ -5,42 +5,43 @@ from __future__ import annotations
 EPILOG = """\
 examples:
   termsprawlctl mcp agent codex --cwd /path/to/project
-  termsprawlctl mcp agent opencode --model provider/model
   termsprawlctl mcp agent codex -- -s workspace-write
+  termsprawlctl mcp agent acp --permissions allow-edits -- my-agent --acp
 
-The CLI has to be installed and logged in; what it may do without asking is decided by its
-own configuration, or by ARGS after `--`, which are passed on to it. What a call says goes
-before these flags, and these before the variables AGENT_CLI_MCP_MODEL, _EFFORT, _CWD,
-_TIMEOUT_MS (one run at most, default 1800000), _HEARTBEAT_MS (10000), _STRUCTURED (0: plain
-output instead of the event stream) and _TRACE (0: the answer without the summary).
+The CLI has to be installed and logged in. ARGS are passed on to it; for acp
+(any agent that speaks ACP) they are its command. AGENT_CLI_MCP_MODEL, _EFFORT,
+_CWD, _TIMEOUT_MS, _HEARTBEAT_MS, _STRUCTURED and _TRACE are defaults.
 """
-IDLE_HELP = "end a run that prints nothing for so long while no command of the agent runs; default 600, 0 never"
+PERMISSIONS_HELP = "over ACP: reject (default), allow-edits, allow"
+AGENT_HELP = "codex|opencode|claude|gemini|copilot|qwen|acp, or one of yours"
 
 
 def configure(parser) -> None:
-    from ...agents.clis.registry import NAMES
-    from ...agents.model.settings import EFFORTS, MAX_RUNS
+    from ...agents.model.settings import MAX_RUNS
 
     parser.epilog = EPILOG
-    parser.passes_on = "ARGS"
-    parser.add_argument("agent", choices=list(NAMES), metavar="AGENT", help="|".join(NAMES))
+    configure_agent(parser)
     parser.add_argument("--cwd", metavar="DIR", default="", help="where runs work that do not say so")
-    parser.add_argument("--model", metavar="M", default="", help="model of runs that name none")
-    parser.add_argument("--effort", choices=EFFORTS, default="", help="effort of runs that name none")
-    parser.add_argument("--timeout", metavar="SECONDS", type=seconds, help="longest time of one run")
-    parser.add_argument("--idle-timeout", metavar="SECONDS", type=idle_seconds, help=IDLE_HELP)
-    parser.add_argument(
-        "--keep-background", action="store_true", help="let processes that the agent leaves running go on after it"
-    )
-    parser.add_argument(
-        "--max-runs", metavar="N", type=_count, default=MAX_RUNS, help=f"runs at once, others wait (default {MAX_RUNS})"
-    )
-    parser.add_argument(
-        "--result-bytes",
-        metavar="N",
-        type=_result_bytes,
-        help="size above which a result is shortened and kept whole in a file (default 11000, what clients show)",
-    )
+    parser.add_argument("--max-runs", metavar="N", type=_count, default=MAX_RUNS, help=f"at once, default {MAX_RUNS}")
+    parser.add_argument("--result-bytes", metavar="N", type=_result_bytes, help="longest result, default 11000")
+
+
+def configure_agent(parser) -> None:
+    """The arguments that name an agent and say how it works."""
+    from ...agents.clis.registry import VIA, names
+    from ...agents.model.settings import EFFORTS, PERMISSIONS
+
+    parser.passes_on = "ARGS"
+    parser.add_argument("agent", choices=names(), metavar="AGENT", help=AGENT_HELP)
+    parser.add_argument("--model", metavar="M", default="", help="model, as the CLI names it")
+    parser.add_argument("--effort", choices=EFFORTS, default="", help="how hard the model should think")
+    parser.add_argument("--timeout", metavar="S", type=seconds, help="longest time of one run, in seconds")
+    parser.add_argument("--idle-timeout", metavar="S", type=idle_seconds, help="of silence; default 600, 0 never")
+    parser.add_argument("--keep-background", action="store_true", help="what the agent leaves running goes on")
+    parser.add_argument("--via", choices=VIA, default="", help="speak ACP with it")
+    parser.add_argument("--permissions", choices=PERMISSIONS, metavar="P", default="", help=PERMISSIONS_HELP)
+    parser.add_argument("--mode", metavar="MODE", default="", help="over ACP: one of the agent's modes")
+    parser.add_argument("--mcp-config", metavar="FILE", default="", help="over ACP: MCP servers for the agent")
 
 
 def run(args) -> int:
@@ -70,6 +71,44 @@ def apply(args, settings) -> None:
     settings.idle_s = settings.idle_s if args.idle_timeout is None else args.idle_timeout
     settings.keep_background = args.keep_background
     settings.arguments = list(getattr(args, "passed_on", None) or [])
+    _apply_acp(args, settings)
+
+
+def _apply_acp(args, settings) -> None:
+    """What holds for agents that are spoken to over ACP. Raises UsageError where the agent is none of them."""
+    from ...agents.clis.registry import ANY, NAMES, agent_cli
+    from ...base.errors import UsageError
+
+    settings.via = args.via
+    if args.agent == ANY:
+        settings.acp_command, settings.arguments = settings.arguments, []
+    if args.agent in NAMES and not args.via:
+        given = [flag for flag in ("permissions", "mode", "mcp_config") if getattr(args, flag)]
+        if given:
+            flag = given[0].replace("_", "-")
+            raise UsageError(
+                f"--{flag} is for agents over ACP only.",
+                f"Add --via acp, or {agent_cli(args.agent).permission}." if flag == "permissions" else "Add --via acp.",
+            )
+        return
+    agent_cli(args.agent, args.via, settings.acp_command)
+    settings.mode = args.mode
+    settings.permissions = args.permissions or settings.permissions
+    if args.mcp_config:
+        settings.mcp_servers = _mcp_servers(args.mcp_config)
+
+
+def _mcp_servers(path: str) -> list[dict]:
+    from ...agents.clis.acp import mcp_servers
+    from ...base.errors import UsageError
+    from ...base.files import read_small
+
+    shape = '{"mcpServers": {"NAME": {"command": "...", "args": []}}}'
+    try:
+        return mcp_servers(read_small(path).decode("utf-8", "replace"))
+    except (OSError, ValueError) as problem:
+        reason = (problem.strerror or str(problem)) if isinstance(problem, OSError) else str(problem)
+        raise UsageError(f"--mcp-config {path}: {reason}.", f"It should look like {shape}.") from None
 
 
 def seconds(text: str) -> float:

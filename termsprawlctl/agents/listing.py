@@ -1,0 +1,67 @@
+"""`agent list`: which agents can be run here, what of them is installed, and whether they are logged in."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from ..base import console, jsontext
+from ..base.errors import OK, CtlError, UsageError
+from ..base.processes import find_program, said_by
+from ..base.text import harmless
+from .clis.cli import AgentCli
+from .clis.registry import ACP_NAMES, NAMES, agent_cli, own_names
+
+VERSION_S = 8.0
+MAX_VERSION_BYTES = 4096
+
+
+def show(*, as_json: bool) -> int:
+    """Print the list; returns the exit status."""
+    rows = [_row(name) for name in (*NAMES, *ACP_NAMES, *own_names(os.environ))]
+    asking = [threading.Thread(target=_ask_version, args=(row,), daemon=True) for row in rows if row["path"]]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    if as_json:
+        console.out(jsontext.pretty({"agents": rows}) + "\n")
+        return OK
+    for row in rows:
+        state = row["error"] or (
+            f"{row['version'] or 'version unknown'}  {row['path']}" if row["path"] else row["install"]
+        )
+        console.out(harmless(f"{row['name']:<10} {_spoken(row)}  {state}\n"))
+    return OK
+
+
+def _spoken(row: dict) -> str:
+    installed = "installed" if row["path"] else "missing  "
+    return f"{'acp   ' if row['acp'] else 'native'}  {installed}  logged in: {row['loggedIn']:<7}"
+
+
+def _row(name: str) -> dict:
+    row = {"name": name, "acp": True, "path": "", "version": "", "loggedIn": "unknown", "install": "", "error": ""}
+    try:
+        cli = agent_cli(name)
+    except UsageError as problem:
+        return {**row, "error": str(problem)}
+    path = find_program(cli.executable) or ""
+    logged_in = "yes" if _is_logged_in(cli) else "unknown"
+    return {**row, "acp": cli.conversational, "path": path, "loggedIn": logged_in, "install": cli.install}
+
+
+def _is_logged_in(cli: AgentCli) -> bool:
+    """Whether a key or the file of a login is there; a file may have expired, but its absence proves nothing."""
+    home = os.environ.get("HOME") or os.path.expanduser("~")
+    variables = any(os.environ.get(name) for name in cli.key_variables)
+    return variables or any(os.path.isfile(os.path.join(home, path)) for path in cli.login_files)
+
+
+def _ask_version(row: dict) -> None:
+    try:
+        said = said_by([row["path"], "--version"], timeout_s=VERSION_S, max_bytes=MAX_VERSION_BYTES)
+    except CtlError:
+        return
+    lines = said.decode("utf-8", "replace").split("\n")
+    row["version"] = next((line.strip()[:80] for line in lines if any(sign.isdigit() for sign in line)), "")
