@@ -95,11 +95,22 @@ def default_data_directory(environment: Mapping[str, str]) -> str:
     chosen = environment.get(DATA_VARIABLE)
     if chosen:
         return os.path.abspath(chosen)
-    state = environment.get("XDG_STATE_HOME")
-    if not state or not os.path.isabs(state):
-        home = environment.get("HOME")
-        if not home or not os.path.isabs(home):
-            raise UsageError("HOME is not set, so there is no default data directory.", "Name one with --data DIR.")
+    state = state_directory(environment)
+    if state is None:
+        raise UsageError("HOME is not set, so there is no default data directory.", "Name one with --data DIR.")
+    return state
+
+
+def state_directory(environment: Mapping[str, str]) -> str | None:
+    """What this program keeps for a user lies there: below $XDG_STATE_HOME or ~/.local/state.
+
+    None where none of them is set to an absolute path, as XDG wants it.
+    """
+    state = environment.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):
+        home = environment.get("HOME", "")
+        if not os.path.isabs(home):
+            return None
         state = os.path.join(home, ".local", "state")
     return os.path.join(state, "termsprawlctl")
 

@@ -1,4 +1,4 @@
-"""Text for standard error that never blocks its writer.
+"""Lines for the standard streams that never block their writer.
 
 Some MCP clients never read their server's stderr: a plain write would hang the whole
 session once the pipe is full. Here one thread does the writing; what it cannot get rid
@@ -8,10 +8,14 @@ of is dropped and counted. The thread exists only once there is something to wri
 from __future__ import annotations
 
 import os
+import select
 import threading
 
 from . import threads
+from .console import STDERR, STDOUT, out_bytes
 from .jsontext import encode
+from .text import harmless
+from .waiting import writable
 
 MAX_WAITING_BYTES = 256 << 10  # a traceback or two fit many times; a flood does not
 
@@ -47,7 +51,7 @@ class Log:
             try:
                 threads.start(self._write_for_ever)
             except RuntimeError:
-                return False  # none is to be had; whoever has something to say next tries again
+                return False  # none is available; whoever has something to say next tries again
             self._has_begun = True
         return True
 
@@ -85,7 +89,33 @@ class Log:
             return  # closed, or full and non-blocking: it is only a log
 
 
-_the_log = Log(2)
+def say(text: str, descriptor: int = STDERR) -> None:
+    """Write one message line, as harmless() text, before this returns; what there is no room for is left out."""
+    data = encode(harmless(text) + "\n")
+    with _speaking:
+        for start in range(0, len(data), select.PIPE_BUF):
+            try:
+                # A pipe with any room takes so much at once.
+                if not writable(descriptor, 0):
+                    return
+                os.write(descriptor, data[start : start + select.PIPE_BUF])
+            except OSError:
+                return
+
+
+def hand_over(data: bytes) -> None:
+    """Write it to standard output, in the background where its reader has to make room first.
+
+    Raises CtlError when it cannot be written, RuntimeError when no thread is available for it.
+    """
+    if writable(STDOUT, 0):
+        out_bytes(data)
+    else:
+        threads.start(lambda: out_bytes(data))
+
+
+_speaking = threading.Lock()  # between seeing room and using it nobody else of us may
+_the_log = Log(STDERR)
 
 
 def log(text: str) -> None:

@@ -82,6 +82,19 @@ def temporary_root(environment: Mapping[str, str]) -> str:
     raise FileNotFoundError(errno.ENOENT, "there is no writable directory for temporary files")
 
 
+def new_directory(root: str, prefix: str) -> str:
+    """The path of a new private directory, 0700 whatever the umask, that is nobody's to sweep. Raises OSError."""
+    for _ in range(MAX_TRIES):
+        path = os.path.join(root, prefix + os.urandom(_RANDOM_BYTES).hex())
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            continue
+        os.chmod(path, 0o700)
+        return path
+    raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), root)
+
+
 class HeldDirectory:
     """A new private temporary directory, 0700, for as long as `descriptor` is open here or in a child.
 

@@ -58,7 +58,7 @@ def _run(paths: DataPaths, args: Namespace) -> int:
 
     if args.ready_fd is not None:
         return _run_detached(paths, args.ready_fd, serve)
-    from ..host.daemon import log
+    from ..base import log
     from ..host.daemon.control import export_line
     from ..host.registry.projects import check_folder, operator_session
 
@@ -67,7 +67,7 @@ def _run(paths: DataPaths, args: Namespace) -> int:
     def ready() -> None:
         session = operator_session(paths, project)
         log.say("termsprawlctl: the host is ready; Ctrl-C ends it. In another shell:")
-        log.tell(os.fsencode(export_line(paths.session(session.node_id))) + b"\n")
+        log.hand_over(os.fsencode(export_line(paths.session(session.node_id))) + b"\n")
 
     return serve(paths, ready=ready)
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
+import socket
 import stat
 import tempfile
 from pathlib import Path
 
 import pytest
 from support.other_user import STRANGER, Other
+from support.running_host import RunningHost
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.files import write_output
@@ -114,3 +117,70 @@ def test_a_configuration_is_not_changed_through_a_link_that_another_user_planted
     os.lchown(link, 0, 0)
     assert ConfigFile(str(link), private=True).text == PRECIOUS.decode()
     assert stat.S_ISLNK(link.lstat().st_mode)
+
+
+def taking(folder: str):
+    """An action: makes the directory as soon as it is gone, listens in it as tmux would, and says who comes."""
+
+    def action(say) -> None:
+        os.umask(0)
+        say("ready")
+        while True:
+            with contextlib.suppress(OSError):
+                os.mkdir(folder, 0o777)
+                break
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(os.path.join(folder, "tmux"))
+            server.listen(50)
+            say("taken")
+            while True:
+                peer, _ = server.accept()
+                say("somebody came")
+                peer.close()
+
+    return action
+
+
+def test_a_running_host_does_not_talk_to_a_tmux_that_another_user_put_in_the_place_of_its_own(ctl, place, hermetic_env):
+    deep = place / ("d" * 100)
+    deep.mkdir()
+    env = {**hermetic_env, "HOME": str(deep), "SHELL": "/bin/sh", "TMPDIR": str(place / "shared")}
+    running = RunningHost(ctl, deep, env)
+    running.start()
+    try:
+        node = running.value("terminal_open")["nodeId"]
+        folder = Path((running.data / "tmux-sockets" / "termsprawl.path").read_text().strip()).parent
+        with Other(taking(str(folder))) as other:
+            assert other.lines.readline() == "ready\n"
+            shutil.rmtree(folder)  # as a cleaner of old files does
+            assert other.lines.readline() == "taken\n"
+            for operation, arguments in (
+                ("terminal_open", {}),
+                ("terminal_read", {"nodeId": node}),
+                ("terminal_submit", {"nodeId": node, "command": "echo secret"}),
+                ("terminal_run", {"nodeId": node, "command": "echo secret"}),
+                ("terminal_close", {"nodeId": node}),
+            ):
+                answer = running.call(operation, **arguments)
+                assert not answer["ok"], operation
+            os.kill(other._pid, signal.SIGKILL)
+            assert other.lines.read() == ""
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        running.stop("--kill-sessions")
+
+
+def test_a_short_socket_lies_where_nobody_else_can_make_one_wherever_that_is_possible(ctl, place, hermetic_env):
+    deep = place / ("d" * 100)
+    deep.mkdir()
+    (place / "home").mkdir()
+    env = {**hermetic_env, "HOME": str(place / "home"), "SHELL": "/bin/sh", "TMPDIR": str(place / "shared")}
+    running = RunningHost(ctl, deep, env)
+    running.start()
+    try:
+        socket_path = (running.data / "tmux-sockets" / "termsprawl.path").read_text()
+        assert socket_path.startswith(str(place / "home" / ".local" / "state" / "termsprawlctl"))
+        assert running.value("terminal_open")["nodeId"]
+    finally:
+        running.stop("--kill-sessions")
+    assert os.listdir(place / "home" / ".local" / "state" / "termsprawlctl") == []

@@ -9,17 +9,16 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
 import uuid
 
 from ...app.discovery import Unavailable, read_named
-from ...base import tempfiles
+from ...base import log, tempfiles
 from ...base.errors import FAILED, OK, CtlError
-from ...base.files import Explained, private_directory, remove_quietly, write_atomically
-from ...base.layout import DataPaths
+from ...base.files import Explained, named_directory, private_directory, remove_quietly, write_atomically
+from ...base.layout import DataPaths, state_directory
 from ...base.ownership import is_ours
 from ...base.processtable import command_line_of
 from ...base.program import program_file
@@ -37,7 +36,6 @@ from ..terminals import nodes
 from ..terminals.panes import Panes
 from ..terminals.shells.commands import Commands
 from ..terminals.streams import Streams
-from . import log
 from .audit import Audit
 from .lock import ServerLock
 from .monitor import Monitor
@@ -177,13 +175,21 @@ def prepare_socket(paths: DataPaths) -> None:
 
 def _short_socket() -> str:
     """The path for a socket in a new private directory. Raises OSError."""
-    for root in (tempfile.gettempdir(), "/tmp"):  # noqa: S108 - TMPDIR may be long itself; private, with a random name
-        directory = tempfile.mkdtemp(prefix=_SHORT_PREFIX, dir=root)
-        short = os.path.join(directory, "tmux")
-        if len(os.fsencode(short)) <= MAX_SOCKET_PATH_BYTES:
-            return short
-        os.rmdir(directory)
-    raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), short)
+    # First where nobody else can make one of the same name should it be cleared away; not in XDG_RUNTIME_DIR,
+    # which goes when the user logs out. TMPDIR may be long itself.
+    state = state_directory(os.environ)
+    roots = [] if state is None else [state]
+    for root in (*roots, tempfiles.temporary_root(os.environ), "/tmp"):  # noqa: S108 - private, a random name
+        sample = os.path.join(root, _SHORT_PREFIX + "0" * 12, "tmux")
+        if len(os.fsencode(sample)) > MAX_SOCKET_PATH_BYTES:
+            continue
+        if root == state:
+            try:
+                named_directory(root)
+            except OSError:
+                continue  # a home that is read-only
+        return os.path.join(tempfiles.new_directory(root, _SHORT_PREFIX), "tmux")
+    raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), sample)
 
 
 def _remove_leftovers(paths: DataPaths) -> None:

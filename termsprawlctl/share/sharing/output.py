@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import termios
 import tty
 from collections.abc import Callable
 
-from ...base import console
-from ...base.jsontext import encode
-from ...base.text import harmless
+from ...base import console, log
 
 
 def say(text: str) -> None:
     """A line to standard output, if somebody takes it: a reader that stalls must not hold up a revocation."""
-    _write(console.STDOUT, text)
+    log.say(text, console.STDOUT)
 
 
 def note(text: str) -> None:
     """Like say(), to standard error."""
-    _write(console.STDERR, text)
+    log.say(text)
 
 
 def say_in_front(text: str) -> None:
@@ -36,16 +33,6 @@ def in_foreground(descriptor: int) -> bool:
         return os.tcgetpgrp(descriptor) == os.getpgrp()
     except OSError:
         return False
-
-
-def _write(descriptor: int, text: str) -> None:
-    try:
-        _, writable, _ = select.select([], [descriptor], [], 0)
-        if writable:
-            # Less than PIPE_BUF: goes out whole and at once.
-            os.write(descriptor, encode(harmless(text) + "\n"))
-    except (OSError, ValueError):
-        return
 
 
 class Keys:
