@@ -69,7 +69,7 @@ class Bridge(Provider):
         self._session_path = session_path
         self._wait_s = wait_s
         self._instructions: str | None = None
-        self._offered: frozenset[str] | None = None  # names of operations; None while nobody has told
+        self._offered: frozenset[str] | None = None  # names of operations; None while unknown
         self._learned_at_s = 0.0
 
     def instructions(self) -> str:
@@ -150,7 +150,7 @@ class Bridge(Provider):
             context.on_cancel(None)
 
     def _learn(self, result: Json) -> None:
-        """Take from a session_info which operations this app offers; one that was not reached tells nothing."""
+        """Take from a session_info which operations this app offers; one that was not reached says nothing."""
         if result["ok"]:
             value = result.get("value")
             names = value.get("operations") if isinstance(value, dict) else None
@@ -159,13 +159,13 @@ class Bridge(Provider):
             self._learned_at_s = time.monotonic()
 
     def _is_listed(self, operation: Operation) -> bool:
-        """What an embedded host offers, and the same before one has said it; of the app, all that it may offer."""
+        """What an embedded host offers, and the same before that is known; of the app, all that it may offer."""
         if not self._is_embedded_host():
             return not operation.extension
         return not operation.app_only if self._offered is None else operation.name in self._offered
 
     def _is_embedded_host(self) -> bool:
-        """Whether extensions are offered; by what a host leaves in its data directory while nobody has told."""
+        """Whether extensions are offered; by what a host leaves in its data directory while that is unknown."""
         if self._offered is not None:
             return any(name in self._offered for name, one in OPERATIONS.items() if one.extension)
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(self._session_path))))

@@ -1,4 +1,4 @@
-"""Requests in flight: who still waits for an answer, and what may still be said to them.
+"""Requests in flight: who still waits for an answer, and what may still be sent to them.
 
 Everything is decided and handed to the writer under one lock, so that nothing follows a
 response, and nothing at all a cancellation.
@@ -193,7 +193,7 @@ class Call(Context):
 
 
 class InFlight:
-    """All open calls by id, and the one lock under which things are said to the client.
+    """All open calls by id, and the one lock under which things are sent to the client.
 
     `put(bytes)` hands a whole line to the writer; `wake()` wakes the reading thread
     when a held progress changes how long it may sleep; `has_room()` tells whether the
@@ -216,7 +216,7 @@ class InFlight:
         self._holding: list[Call] = []
 
     def send(self, message: bytes) -> None:
-        """Say something that belongs to no call."""
+        """Send something that belongs to no call."""
         with self.lock:
             self._put(message + b"\n")
 

@@ -159,7 +159,7 @@ class Dispatcher:
     # --- frames -------------------------------------------------------------------------
 
     def _complain(self, code: int, text: str) -> None:
-        """Answer a line whose request cannot be told."""
+        """Answer a line whose request is unknown."""
         if self._options.original_frame_errors:
             answer = protocol.error(None, protocol.INTERNAL_ERROR, text)
         else:

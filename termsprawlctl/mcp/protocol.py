@@ -54,7 +54,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 UNSUPPORTED_VERSION = -32022
 
-NO_ID = object()  # an error whose request cannot be told; the member is left out
+NO_ID = object()  # an error whose request is unknown; the member is left out
 
 
 class Refused(Exception):

@@ -251,3 +251,22 @@ def test_a_connection_that_lost_its_place_runs_nothing(host):
             late.sendall(whole[40:])
             assert late.recv(65536) == b""
     assert "too late" not in json.dumps(host.value("canvas_list"))
+
+
+def received(port: int, data: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def test_who_asks_for_it_hears_that_a_call_has_begun_and_only_waits_and_nobody_else_does(host):
+    node = host.value("terminal_open")["nodeId"]
+    wait = call_body("terminal_wait", {"nodeId": node, "idleMs": 1, "timeoutMs": 5000})
+    plain = received(host.port(), request(wait, host.token()))
+    assert plain.startswith(b"HTTP/1.1 200 ")
+    asked = received(host.port(), request(wait, host.token(), extra=b"prefer: processing\r\n"))
+    interim, _, answer = asked.partition(b"\r\n\r\n")
+    assert interim == b"HTTP/1.1 102 Processing"
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    at_once = received(host.port(), request(INFO, host.token(), extra=b"prefer: processing\r\n"))
+    assert at_once.startswith(b"HTTP/1.1 200 ")
