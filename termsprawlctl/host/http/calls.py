@@ -64,9 +64,9 @@ class Admitted:
     wants_processing: bool  # to hear once the call only waits
 
 
-def admit(host: Any, head: http1.RequestHead) -> Admitted:
-    """Check a request's head. Raises Refused."""
-    if "origin" in head or head.method != "POST":
+def admit(host: Any, head: http1.RequestHead, port: int) -> Admitted:
+    """Check a request's head; `port` is the one that it came to. Raises Refused."""
+    if "origin" in head or head.method != "POST" or not _is_for_us(head, port):
         raise Refused(403, UNSUPPORTED)
     if head.path != "/call":
         raise Refused(404, UNSUPPORTED)
@@ -181,6 +181,13 @@ def _request(body: bytes) -> dict[str, Any]:
     if not isinstance(request, dict):
         raise Refused(400, "The request is not a JSON object")
     return request
+
+
+def _is_for_us(head: http1.RequestHead, port: int) -> bool:
+    """Whether a request names this machine, if any: a page whose name leads here (DNS rebinding) names its own."""
+    return set(head.all("host")) <= {
+        name + suffix for name in ("127.0.0.1", "localhost") for suffix in ("", f":{port}")
+    }
 
 
 def _token(head: http1.RequestHead) -> str:

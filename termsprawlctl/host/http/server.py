@@ -71,7 +71,8 @@ class Server:
         self._listening.bind(("127.0.0.1", 0))
         self._listening.listen(BACKLOG)
         self._listening.setblocking(False)
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/call"
+        self.port = self._listening.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/call"
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
         for descriptor in (self._wake_read, self._wake_write):
@@ -207,7 +208,7 @@ class Server:
             if head is None:
                 self._close(connection)
                 return
-            connection.admitted = calls.admit(self._host, head)
+            connection.admitted = calls.admit(self._host, head, self.port)
         except http1.CutShort:
             if is_end:
                 self._answer(connection, calls.refusal(400, calls.UNSUPPORTED))

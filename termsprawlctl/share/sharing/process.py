@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ...base.errors import FAILED, OK, CtlError, UsageError
 from ...base.text import beginning
-from ...base.tmux import Tmux
+from ...base.tmux import Tmux, for_timed_format
 from .. import wire
 from ..directory import About, ShareDirectory
 from . import sign
@@ -196,7 +196,7 @@ class _Sharing:
             sign_.put()
 
     def _tell_client(self, text: str) -> None:
-        command = ("display-message", "-c", self._client.key.name, "-d", _ANNOUNCED_MS, _literal(text))
+        command = ("display-message", "-c", self._client.key.name, "-d", _ANNOUNCED_MS, for_timed_format(text))
         self._loop.create_task(ask(self._tmux, command))
 
     def _go_back(self) -> None:
@@ -229,8 +229,3 @@ class _Sharing:
             view = answer["context"]
             shown = view.get("sessionId", view["route"])
             say_in_front(f"{what}: {answer['status']}, revision {view['revision']}, {shown}")
-
-
-def _literal(text: str) -> str:
-    """Text that tmux shows as it is: it expands formats and times."""
-    return text.replace("#", "##").replace("%", "%%")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ...base.errors import CtlError
 from ...base.program import own_argv
-from ...base.tmux import Tmux, TmuxError, quoted
+from ...base.tmux import Tmux, TmuxError, for_format, quoted
 
 _TEXT = " TUIMCP [Revoke] "
 _FORMAT = "status-format[0]"
@@ -166,7 +166,7 @@ def _binding(tmux: Tmux, table: str, action: str) -> list[str]:
     if action == "revoke":
         words += ["--by", "click" if table == _ROOT else "key"]
     # run-shell expands formats; what it prints would take over the pane.
-    command = shlex.join(words).replace("#", "##") + f" {_OURS} '#{{client_pid}}' >/dev/null 2>&1"
+    command = for_format(shlex.join(words)) + f" {_OURS} '#{{client_pid}}' >/dev/null 2>&1"
     if table == _ROOT:
         return ["if-shell", "-F", f"#{{e|<:#{{mouse_x}},{len(_TEXT)}}}", f"run-shell -b {quoted(command)}"]
     return ["run-shell", "-b", command]

@@ -58,6 +58,25 @@ def test_a_request_with_an_origin_is_refused_even_with_a_good_token(host):
         assert refused == (403, UNSUPPORTED)
 
 
+def test_a_request_for_another_host_is_refused_even_with_a_good_token(host):
+    def answer(name: str) -> tuple:
+        asked = request(INFO, host.token()).replace(b"host: 127.0.0.1\r\n", f"Host: {name}\r\n".encode())
+        return exchange(host.port(), asked)
+
+    port = host.port()
+    for name in (
+        "evil.example",
+        f"evil.example:{port}",
+        f"127.0.0.1:{port + 1}",
+        "127.0.0.1.evil.example",
+        f"[::1]:{port}",
+        "",
+    ):
+        assert answer(name) == (403, UNSUPPORTED), name
+    for name in (f"127.0.0.1:{port}", f"localhost:{port}", "localhost"):
+        assert answer(name)[0] == 200, name
+
+
 def test_an_unknown_token_is_refused_whatever_it_looks_like(host):
     good = host.token()
     for token in ("0" * 64, good[:-1], good + "0", good.upper(), "", "x"):
