@@ -67,12 +67,12 @@ class Tmux:
         """
         return self._run(self.argv(arguments), stdin, timeout_s)
 
-    def run_all(self, *commands: tuple[str, ...], stdin: bytes = b"") -> str:
+    def run_all(self, *commands: tuple[str, ...], stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """Run several commands in one step: whoever is killed meanwhile leaves all of them done, or none.
 
         `stdin` is for the first of them. tmux stops at the first that it refuses. Raises as run() does.
         """
-        return self._run(self.argv(*commands), stdin, COMMAND_TIMEOUT_S)
+        return self._run(self.argv(*commands), stdin, timeout_s)
 
     def argv(self, *commands: tuple[str, ...]) -> list[str]:
         """The argv that runs these commands in one step."""

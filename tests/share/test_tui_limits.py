@@ -183,6 +183,7 @@ def test_a_name_finds_its_server_below_the_folder_that_the_user_chose(ctl, tmux,
         assert (done.status == 0) == bool(environment), done.err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("environment", "name", "path"),
     [

@@ -270,6 +270,23 @@ def test_no_layout_zoom_split_or_kill_of_the_users_ends_the_share(configured, cl
     assert re.search("ses_", share.quiet_context()["sessionId"])
 
 
+def test_with_a_great_many_sessions_it_is_shown_and_taken_away_in_all_of_them(tmux, client, start):
+    for number in range(40):
+        tmux.new_session(f"s{number}", "cat")
+        if number % 2:
+            tmux.run("set-option", "-t", f"=s{number}:", "status", "off")
+        if number % 3:
+            tmux.run("set-option", "-t", f"=s{number}:", "status-format[0]", f"own {number}")
+    before = Everything(tmux)
+    share = start()
+    for number in (0, 1, 2, 3, 38, 39):
+        tmux.run("switch-client", "-c", client.name, "-t", f"=s{number}")
+        assert_signed(tmux, client)
+    tmux.run("switch-client", "-c", client.name, "-t", "=one")
+    share.stop()
+    assert Everything(tmux).options == before.options
+
+
 def test_a_select_that_would_end_the_session_that_is_left_is_refused_with_words(tmux, client, start, ids):
     share = start()
     share.quiet_context()

@@ -193,7 +193,7 @@ class _Sharing:
 
     def _put_again(self, sign_: sign.Sign) -> None:
         with contextlib.suppress(CtlError):
-            sign_.put()
+            sign_.show()
 
     def _tell_client(self, text: str) -> None:
         command = ("display-message", "-c", self._client.key.name, "-d", _ANNOUNCED_MS, for_timed_format(text))

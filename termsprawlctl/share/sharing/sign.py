@@ -12,7 +12,10 @@ Keys are bound only where nothing was. All that a share puts into tmux stands in
 
 from __future__ import annotations
 
+import contextlib
+import re
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...base.errors import CtlError
@@ -27,6 +30,9 @@ _SEPARATOR = "termsprawlctl-next"
 _ROOT, _PREFIX = "root", "prefix"
 _CLICK = "MouseDown1StatusDefault"
 REVOKE_KEY, BACK_KEY = "R", "B"
+_BINDING = re.compile(r"bind-key\s+(?:-\S+\s+)*?-T\s+(?P<table>\S+)\s+(?P<key>\S+)\s+(?P<command>.*)", re.DOTALL)
+_TRIES = 4
+_MAX_STEP_BYTES = 8000  # tmux takes 16 KiB
 CLEANUP_S = 2.0  # a server that does not answer must not hold up the end of a share
 _OURS = "--at-client"  # in the command of each of our bindings
 
@@ -47,10 +53,15 @@ class Mark:
 def plan(tmux: Tmux, client_pid: str, share_id: str, revoke_key: str | None) -> Mark:
     """What to put into tmux for this client. Raises CtlError where a key that the user wants is taken."""
     segment = f"#{{?#{{==:#{{client_pid}} {share_id},{client_pid} {share_id}}},#[reverse]{_TEXT}#[noreverse],}}"
-    keys = [f"{_ROOT} {_CLICK} revoke"] if _is_free(tmux, _ROOT, _CLICK) else []
-    for key, action in ((revoke_key or REVOKE_KEY, "revoke"), (BACK_KEY, "back")):
-        if _is_free(tmux, _PREFIX, key):
-            keys.append(f"{_PREFIX} {key} {action}")
+    bound = _bindings(tmux)
+    keys = []
+    for table, key, action in (
+        (_ROOT, _CLICK, "revoke"),
+        (_PREFIX, revoke_key or REVOKE_KEY, "revoke"),
+        (_PREFIX, BACK_KEY, "back"),
+    ):
+        if _OURS in bound.get((table, key), _OURS):
+            keys.append(f"{table} {key} {action}")
         elif key == revoke_key:
             raise CtlError(f"the key {key} is bound already.", "Name another one with --key.")
     return Mark(segment, tuple(keys))
@@ -64,77 +75,132 @@ class Sign:
         self._mark = mark
 
     def put(self) -> None:
+        """Show it, and bind the keys that were free. Raises CtlError."""
+        self.show()
+        rows = [row.split(" ", 2) for row in self._mark.keys]
+        self._run_all(
+            [("bind-key", "-T", table, key, *_binding(self._tmux, table, action)) for table, key, action in rows]
+        )
+
+    def show(self) -> None:
         """Show it wherever it is missing; harmless when done again. Raises CtlError."""
-        for target in self._levels():
-            value = self._value(target)
-            if self._mark.segment not in value:
-                self._set(target, _FORMAT, self._mark.segment + value)
-        for session in self._sessions():
-            self._turn_on(session)
-        for row in self._mark.keys:
-            table, key, action = row.split(" ", 2)
-            if _is_free(self._tmux, table, key):
-                self._run("bind-key", "-T", table, key, *_binding(self._tmux, table, action))
+        _while_sessions_end(self._show)
 
     def take_away(self) -> None:
         """Everything as it was but for what the user changed since; harmless when done twice, or without a server."""
-        try:
-            levels = self._levels()
-            for target in levels:
-                value = self._value(target)
-                if self._mark.segment in value:
-                    self._set(target, _FORMAT, value.replace(self._mark.segment, ""))
-            if not any(_TEXT in self._value(target) for target in levels):
-                self._put_back_what_shares_have_in_common()
-        except CtlError:
-            return
+        with contextlib.suppress(CtlError):
+            _while_sessions_end(self._take_away)
 
-    def _put_back_what_shares_have_in_common(self) -> None:
-        for session in self._sessions():
-            was = self._own(session, _STATUS_WAS)
-            if was:
-                if self._own(session, "status") == "on":
-                    self._set(["-t", session], "status", "" if was == "unset" else was)
-                self._set(["-t", session], _STATUS_WAS, "")
+    def _show(self) -> None:
+        commands = []
+        for level in self._levels():
+            if level.format is not None and not level.has(self._mark.segment):
+                commands.append(level.setting(_FORMAT, self._mark.segment + level.format))
+            if level.is_off:
+                commands += [level.setting(_STATUS_WAS, level.status or "unset"), level.setting("status", "on")]
+        self._run_all(commands)
+
+    def _take_away(self) -> None:
+        levels = self._levels()
+        commands = []
+        for level in levels:
+            if level.format is not None and level.has(self._mark.segment):
+                level.format = level.format.replace(self._mark.segment, "")
+                commands.append(level.setting(_FORMAT, level.format))
+        if not any(level.has(_TEXT) for level in levels):
+            commands += self._putting_back_what_shares_have_in_common(levels)
+        self._run_all(commands)
+
+    def _putting_back_what_shares_have_in_common(self, levels: list[_Level]) -> list[tuple[str, ...]]:
+        commands = []
+        for level in levels:
+            if level.status_was:
+                if level.status == "on":
+                    commands.append(level.setting("status", "" if level.status_was == "unset" else level.status_was))
+                commands.append(level.setting(_STATUS_WAS, ""))
+        bound = _bindings(self._tmux)
         for row in self._mark.keys:
             table, key, _ = row.split(" ", 2)
-            if _OURS in _bound(self._tmux, table, key):
-                self._run("unbind-key", "-T", table, key)
+            if _OURS in bound.get((table, key), ""):
+                commands.append(("unbind-key", "-T", table, key))
+        return commands
 
-    def _levels(self) -> list[list[str]]:
-        """The targets of set-option where the first line's format is set: for all, and in sessions with their own."""
-        sessions = self._sessions()
-        commands: list[tuple[str, ...]] = []
-        for session in sessions:
-            commands += [("show-options", "-q", "-t", session, "status-format"), _separator()]
-        parts = self._run_all(commands).split(f"{_SEPARATOR}\n")
-        return [["-g"], *(["-t", session] for session, part in zip(sessions, parts) if part.strip())]
-
-    def _turn_on(self, session: str) -> None:
-        if self._run("show-options", "-A", "-v", "-t", session, "status").strip() != "off":
-            return
-        own = self._own(session, "status")
-        self._set(["-t", session], _STATUS_WAS, own or "unset")
-        self._set(["-t", session], "status", "on")
-
-    def _sessions(self) -> list[str]:
-        return self._run("list-sessions", "-F", "#{session_id}").split()
-
-    def _value(self, target: list[str]) -> str:
-        return self._run("show-options", "-q", "-v", *target, _FORMAT).removesuffix("\n")
-
-    def _own(self, session: str, option: str) -> str:
-        return self._run("show-options", "-q", "-v", "-t", session, option).strip()
-
-    def _set(self, target: list[str], option: str, value: str) -> None:
-        words = [option, value] if value or target == ["-g"] else ["-u", option]
-        self._run("set-option", *target, *words)
+    def _levels(self) -> list[_Level]:
+        """Where options can be set that decide about the first status line: for all, and in each session."""
+        targets = [["-g"], *(["-t", session] for session in self._run("list-sessions", "-F", "#{session_id}").split())]
+        separator = ("display-message", "-p", _SEPARATOR)
+        commands = []
+        for target in targets:
+            for question in _QUESTIONS:
+                commands += [("show-options", "-q", *question[:-1], *target, question[-1]), separator]
+        answers = [part.removesuffix("\n") for part in self._run_all(commands).split(f"{_SEPARATOR}\n")]
+        levels = []
+        for number, target in enumerate(targets):
+            own, text, status, was, effective = answers[number * len(_QUESTIONS) : (number + 1) * len(_QUESTIONS)]
+            is_off = target != ["-g"] and effective == "off"
+            levels.append(_Level(target, text if own else None, status, was, is_off=is_off))
+        return levels
 
     def _run(self, *command: str) -> str:
         return self._tmux.run(*command, timeout_s=CLEANUP_S)
 
     def _run_all(self, commands: list[tuple[str, ...]]) -> str:
-        return self._tmux.run_all(*commands) if commands else ""
+        """Run them in as few steps as tmux has room for; the outputs one after the other."""
+        outputs = []
+        step: list[tuple[str, ...]] = []
+        size = 0
+        for command in commands:
+            length = sum(len(word.encode()) + 4 for word in command)
+            if step and size + length > _MAX_STEP_BYTES:
+                outputs.append(self._tmux.run_all(*step, timeout_s=CLEANUP_S))
+                step, size = [], 0
+            step.append(command)
+            size += length
+        if step:
+            outputs.append(self._tmux.run_all(*step, timeout_s=CLEANUP_S))
+        return "".join(outputs)
+
+
+# What is asked of each level: flags of show-options, then the option. The first tells whether there is an own one.
+_QUESTIONS = (
+    ("status-format",),
+    ("-v", _FORMAT),
+    ("-v", "status"),
+    ("-v", _STATUS_WAS),
+    ("-A", "-v", "status"),
+)
+
+
+@dataclass
+class _Level:
+    """What is set for all sessions, or for one.
+
+    `format`: of the first status line, None where another level's counts; `status`, `status_was`: empty where not
+    set here; `is_off`: a session that shows no status line.
+    """
+
+    target: list[str]
+    format: str | None
+    status: str
+    status_was: str
+    is_off: bool
+
+    def has(self, text: str) -> bool:
+        return self.format is not None and text in self.format
+
+    def setting(self, option: str, value: str) -> tuple[str, ...]:
+        words = [option, value] if value or self.target == ["-g"] else ["-u", option]
+        return ("set-option", *self.target, *words)
+
+
+def _while_sessions_end(action: Callable[[], None]) -> None:
+    """Do it, and once more where a session was gone before its turn came. Raises CtlError."""
+    for _ in range(_TRIES - 1):
+        try:
+            return action()
+        except TmuxError:
+            continue
+    return action()
 
 
 def announce(left: str, shown: str, mark: Mark) -> str:
@@ -145,20 +211,10 @@ def announce(left: str, shown: str, mark: Mark) -> str:
     return f"agent → {shown} (from {left}) · {' · '.join(ways)}"
 
 
-def _separator() -> tuple[str, ...]:
-    return ("display-message", "-p", _SEPARATOR)
-
-
-def _bound(tmux: Tmux, table: str, key: str) -> str:
-    try:
-        return tmux.run("list-keys", "-T", table, key, timeout_s=CLEANUP_S)
-    except TmuxError:
-        return ""
-
-
-def _is_free(tmux: Tmux, table: str, key: str) -> bool:
-    bound = _bound(tmux, table, key)
-    return not bound.strip() or _OURS in bound
+def _bindings(tmux: Tmux) -> dict[tuple[str, str], str]:
+    """The commands of all bindings, by table and key."""
+    rows = map(_BINDING.match, tmux.run("list-keys", timeout_s=CLEANUP_S).splitlines())
+    return {(row["table"], row["key"]): row["command"] for row in rows if row}
 
 
 def _binding(tmux: Tmux, table: str, action: str) -> list[str]:
