@@ -62,15 +62,18 @@ def _workspace_root() -> str:
     repository, which a CLI would take for the project. Raises OSError.
     """
     from ...base.files import private_directory
+    from ...base.layout import state_directory
     from ...base.ownership import others_may_add_above
     from ...base.tempfiles import temporary_root
     from ..runs.snapshot import root_of
 
     temporary = temporary_root(os.environ)
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    if others_may_add_above(temporary) and os.path.isabs(state) and not (others_may_add_above(state) or root_of(state)):
-        with contextlib.suppress(OSError):
-            return private_directory(os.path.join(state, "termsprawlctl", "workspaces"))
+    state = state_directory(os.environ)
+    if others_may_add_above(temporary) and state is not None:
+        above = os.path.dirname(state)
+        if not (others_may_add_above(above) or root_of(above)):
+            with contextlib.suppress(OSError):
+                return private_directory(os.path.join(state, "workspaces"))
     return temporary
 
 

@@ -9,6 +9,7 @@ import time
 
 from ...base.files import private_directory, remove_quietly
 from ...base.jsontext import encode
+from ...base.layout import state_directory
 from ...base.ownership import is_ours
 from ...base.tempfiles import HeldDirectory, hold, sweep
 
@@ -22,13 +23,11 @@ _LEFTOVER = re.compile(r"run-[0-9a-f]{16}\.txt\.part")
 
 def directory() -> str:
     """The directory of the files, made if it is missing. Raises OSError."""
-    home = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(home):
-        home = os.path.join(os.path.expanduser("~"), ".local", "state")
-    try:
-        return private_directory(os.path.join(home, "termsprawlctl", "agent-outputs"))
-    except OSError:
-        return _temporary_directory()
+    state = state_directory(os.environ)
+    if state is not None:
+        with contextlib.suppress(OSError):
+            return private_directory(os.path.join(state, "agent-outputs"))
+    return _temporary_directory()
 
 
 _temporary: list = []  # the one of this process, where there is no other place
