@@ -100,7 +100,9 @@ class Bridge(Provider):
     def tools(self) -> list[Json]:
         if self.tools_block():
             self._learn(self._ask("session_info", {}, Context(), deadline_s=LIST_DEADLINE_S))
-        return [schema.mcp_tool(one) for one in OPERATIONS.values() if self._is_listed(one)]
+        listed = [one for one in OPERATIONS.values() if self._is_listed(one)]
+        extended = any(one.extension for one in listed)
+        return [schema.mcp_tool(one, extended=extended) for one in listed]
 
     def find_tool(self, name: str) -> Json | None:
         operation = OPERATIONS.get(name)

@@ -9,7 +9,8 @@
 
 Only the embedded host: `agent-tools/host.flock`, `agent-tools/guides/`,
 `agent-tools/projects/<projectId>.json`, `host.log`, `audit/` (what happened), `run/`
-(pipes of terminals' output and scripts of commands that run), and
+(pipes of terminals' output and scripts of commands that run),
+`tmux-sockets/termsprawl.pid` (the tmux server's process id), and
 `tmux-sockets/termsprawl.path`, one line that names the real socket where the
 usual path would be too long for the system.
 """
@@ -49,6 +50,7 @@ class DataPaths:
         self.guides = os.path.join(self.agent_tools, "guides")
         self.tmux_sockets = os.path.join(self.root, "tmux-sockets")
         self.tmux_socket_pointer = os.path.join(self.tmux_sockets, "termsprawl.path")
+        self.tmux_pid = os.path.join(self.tmux_sockets, "termsprawl.pid")
         self.tmux_conf = os.path.join(self.root, "tmux.conf")
         self.log = os.path.join(self.root, "host.log")
         self.run = os.path.join(self.root, "run")

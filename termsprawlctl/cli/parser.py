@@ -30,6 +30,8 @@ MAX_HELP_COLUMNS = 98  # longer lines are hard to read
 COMMANDS = {
     "doctor": ("doctor", "check the connection to the app (session_info)"),
     "call": ("call OPERATION [JSON_ARGS]", "run one operation and print its result"),
+    "run": ("run [NODE] -- COMMAND", "run a command in a terminal, with its output and exit status"),
+    "wait": ("wait NODE", "wait until a terminal shows a text, is silent, or its command ends"),
     "mcp": ("mcp", "serve the operations to an MCP client over stdio"),
     "tools": ("tools [OPERATION]", "list the operations and their arguments"),
     "guide": ("guide [TOPIC]", "print a guide for agents"),
@@ -47,7 +49,7 @@ COMMANDS = {
 }
 
 # Those that talk to the app of a session; the others take --session as well and have no use for it.
-OF_A_SESSION = ("doctor", "call", "mcp", "map", "external", "attach")
+OF_A_SESSION = ("doctor", "call", "run", "wait", "mcp", "map", "external", "attach")
 
 # Over before there is garbage worth collecting.
 QUICK = ("doctor", "call", "tools", "guide")

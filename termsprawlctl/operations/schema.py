@@ -20,9 +20,13 @@ class InvalidCall(ValueError):
     """A request that the table does not allow; the text is the contract's, for example `Invalid x`."""
 
 
-def input_schema(operation: Operation) -> dict[str, Any]:
-    """The JSON Schema of an operation's arguments: an object, closed, one type each."""
-    properties = {argument.name: _property(argument) for argument in operation.arguments}
+def input_schema(operation: Operation, *, extended: bool = True) -> dict[str, Any]:
+    """The JSON Schema of an operation's arguments: an object, closed, one type each.
+
+    `extended`: with the arguments that only the embedded host knows.
+    """
+    known = [argument for argument in operation.arguments if extended or not argument.extension]
+    properties = {argument.name: _property(argument) for argument in known}
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     required = [argument.name for argument in operation.arguments if argument.required]
     if required:
@@ -30,12 +34,13 @@ def input_schema(operation: Operation) -> dict[str, Any]:
     return schema
 
 
-def mcp_tool(operation: Operation) -> dict[str, Any]:
+def mcp_tool(operation: Operation, *, extended: bool = True) -> dict[str, Any]:
     """The operation as an entry of MCP's tools/list; what the protocol takes for granted is left out.
 
     Models pay for each character of it at every turn.
     """
-    tool = {"name": operation.name, "description": operation.description, "inputSchema": input_schema(operation)}
+    arguments = input_schema(operation, extended=extended)
+    tool = {"name": operation.name, "description": operation.description, "inputSchema": arguments}
     hints = {
         "readOnlyHint": operation.read_only,
         "destructiveHint": operation.destructive,

@@ -27,18 +27,29 @@ REACHING_IN: Order = "reaching in"  # once they have begun: it reaches a command
 
 
 class Argument:
-    """One argument; `choices` are the only strings that are allowed, () for any."""
+    """One argument; `choices` are the only strings that are allowed, () for any.
 
-    __slots__ = ("choices", "description", "kind", "name", "required")
+    `extension`: the app does not know it; offered where the host offers its own operations.
+    """
+
+    __slots__ = ("choices", "description", "extension", "kind", "name", "required")
 
     def __init__(
-        self, name: str, kind: Kind, description: str, choices: tuple[str, ...] = (), *, required: bool = True
+        self,
+        name: str,
+        kind: Kind,
+        description: str,
+        choices: tuple[str, ...] = (),
+        *,
+        required: bool = True,
+        extension: bool = False,
     ) -> None:
         self.name = name
         self.kind = kind
         self.description = description
         self.choices = choices
         self.required = required
+        self.extension = extension
 
 
 class Operation:
@@ -307,6 +318,7 @@ _ROWS = (
         "the output.",
         _TERMINAL,
         required("command", "string", "At most 64,000 characters"),
+        Argument("force", "boolean", "Type whatever reads there", required=False, extension=True),
         guide="terminal",
         destructive=True,
         open_world=True,
@@ -448,13 +460,14 @@ _ROWS = (
     Operation(
         "terminal_wait",
         "Wait for a terminal",
-        "Wait for the first of: a text, a pattern, silence, the end of what runs (exit). Only what comes after the "
-        "call counts. Returns reason (or timeout) and tail, with exit the exitStatus.",
+        "Wait for the first of: a text, a pattern, silence, the end of what runs (exit). Looks at what came since "
+        "cursor, else since you last typed there. Returns reason (or timeout) and tail, with exit the exitStatus.",
         _TERMINAL,
         optional("text", "string", "Exact; in one line unless it has newlines"),
         optional("pattern", "string", "Python regular expression; ^ and $ match at lines"),
         optional("idleMs", "number", "Silence in milliseconds"),
         optional("exit", "boolean", ""),
+        optional("cursor", "string", ""),
         _TIMEOUT,
         guide="terminal",
         read_only=True,

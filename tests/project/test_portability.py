@@ -56,7 +56,6 @@ def no_proc(monkeypatch):
     monkeypatch.setattr(os.path, "isdir", lambda path: not absent(path) and is_folder(path))
     monkeypatch.setattr(builtins, "open", refuse(open_file))
     monkeypatch.setattr(os, "open", refuse(open_descriptor))
-    monkeypatch.setattr(foreground, "_HAS_PROC", False)
     monkeypatch.setenv("COLUMNS", "79")
     monkeypatch.delenv("POSIXLY_CORRECT", raising=False)
 
@@ -144,13 +143,13 @@ def test_a_shell_in_a_terminal_is_told_from_a_program_without_proc(no_proc):
         assert foreground.at_prompt(foreground.shell_of(program), program, tty)
         os.write(terminal, b"sleep 600\n")
         until(lambda: kind() == "sleep", "the program")
-        assert foreground.is_running(pid)
+        assert processtable.is_running(pid)
     finally:
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not foreground.is_running(pid), "a zombie counts as ended")
+        until(lambda: not processtable.is_running(pid), "a zombie counts as ended")
         os.waitpid(pid, 0)
         os.close(terminal)
-    assert not foreground.is_running(pid)
+    assert not processtable.is_running(pid)
 
 
 # Pipes and sockets

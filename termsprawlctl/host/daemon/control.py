@@ -16,10 +16,11 @@ from ...base.layout import DataPaths
 from ...base.processes import environment_without, spawn_detached
 from ...base.processtable import command_line_of
 from ...base.program import own_argv
-from ...base.tmux import Tmux, find, refuse_foreign_socket
+from ...base.tmux import find, refuse_foreign_socket
 from ..registry.projects import ProjectStore, check_folder, operator_node, operator_session
 from ..registry.sessions import SessionStore
 from ..terminals.nodes import Terminals
+from ..terminals.server import Server
 from .lock import holder, is_held
 
 START_TIMEOUT_S = 20.0  # a start takes well under a second; a loaded machine gets time
@@ -174,7 +175,7 @@ def _not_ending(paths: DataPaths, asked: int | None) -> CtlError:
 def terminals_of(paths: DataPaths) -> Terminals:
     """The terminals of a data directory, whether its host runs or not. Raises CtlError without tmux."""
     refuse_foreign_socket(paths.tmux_socket())
-    return Terminals(Tmux(find(), *paths.tmux_base_args()))
+    return Terminals(Server(find(), *paths.tmux_base_args(), record=paths.tmux_pid))
 
 
 def _spawn(paths: DataPaths) -> None:

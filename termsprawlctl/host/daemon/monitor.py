@@ -7,6 +7,7 @@ import threading
 import time
 
 from ...base.errors import CtlError
+from ..terminals.panes import Client
 
 OUTPUT_INTERVAL_S = 1.0  # one event per terminal
 # How often people's windows are looked at; tmux tells whole seconds anyway.
@@ -28,7 +29,7 @@ class Monitor:
         # Their pipes have ended, but their panes are kept for now: newer tmuxes (3.8) end the pipe first.
         self._dying: list[str] = []
         self._trouble = ""  # what keeps it from watching, as the log tells it already
-        self._clients: dict[str, tuple[str, int]] = {}
+        self._clients: dict[str, Client] = {}
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def start(self) -> None:
@@ -112,15 +113,15 @@ class Monitor:
 
     def _tell_people(self) -> None:
         before, self._clients = self._clients, self._host.panes.clients()
-        for name, (node_id, activity) in self._clients.items():
+        for name, client in self._clients.items():
             known = before.get(name)
-            if known is None or known[0] != node_id:
-                self._event("person", node_id, what="attached")
-            elif known[1] != activity:
-                self._event("person", node_id, what="typed")
-        for name, (node_id, _) in before.items():
+            if known is None or known.node_id != client.node_id:
+                self._event("person", client.node_id, what="attached")
+            elif known.activity != client.activity:
+                self._event("person", client.node_id, what="typed")
+        for name, client in before.items():
             if name not in self._clients:
-                self._event("person", node_id, what="detached")
+                self._event("person", client.node_id, what="detached")
 
     def _note_trouble(self, text: str) -> None:
         """One line for a trouble however long it lasts, and one for its end."""

@@ -20,9 +20,8 @@ from ...base.errors import FAILED, OK, CtlError
 from ...base.files import Explained, named_directory, private_directory, remove_quietly, write_atomically
 from ...base.layout import DataPaths, state_directory
 from ...base.ownership import is_ours
-from ...base.processtable import command_line_of
 from ...base.program import program_file
-from ...base.tmux import MAX_SOCKET_PATH_BYTES, Tmux, find
+from ...base.tmux import MAX_SOCKET_PATH_BYTES, find
 from ...operations import guides
 from ..http.server import Server
 from ..launch import launching
@@ -33,7 +32,9 @@ from ..operations.receipts import Receipts
 from ..registry.projects import ProjectStore
 from ..registry.sessions import SessionStore
 from ..terminals import nodes
+from ..terminals.directory import PlainDirectory
 from ..terminals.panes import Panes
+from ..terminals.server import Server as TmuxServer
 from ..terminals.shells.commands import Commands
 from ..terminals.streams import Streams
 from .audit import Audit
@@ -64,13 +65,14 @@ class Host:
         self.operations = tuple(HANDLERS)
         self.program = program_file()
         self.overview = guides.read("overview")
-        self.tmux = Tmux(tmux_binary, *paths.tmux_base_args())
-        self.terminals = nodes.Terminals(self.tmux)
+        self.tmux = TmuxServer(tmux_binary, *paths.tmux_base_args(), record=paths.tmux_pid)
         self.panes = Panes(self.tmux)
+        self.terminals = nodes.Terminals(self.tmux, self.panes)
         self.audit = Audit(paths.audit)
         self.monitor = Monitor(self)
-        self.streams = Streams(paths.run, self.tmux, self.monitor.note_output, self.monitor.note_end)
-        self.commands = Commands(paths.run, self.terminals, self.panes, self.streams)
+        self.plain_directory = PlainDirectory(paths.run)
+        self.streams = Streams(self.plain_directory, self.panes, self.monitor.note_output, self.monitor.note_end)
+        self.commands = Commands(self.plain_directory, self.terminals, self.panes, self.streams)
         self.receipts = Receipts()
         # Set when the host is about to stop: long waits give up.
         self.stopping = threading.Event()
@@ -149,7 +151,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
             host.log("stopped while a call was still running")
         host.monitor.stop()
         host.streams.detach_all()
-        host.commands.leave()
+        host.plain_directory.leave()
         if status == OK:  # else the data directory is gone, or another server's
             host.audit.event("host-stopped")
         host.log("stopped; terminals keep running" if status == OK else "stopped")
@@ -207,7 +209,7 @@ def _write_static_files(host: Host) -> None:
 
 
 def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
-    host.terminals.look_for_server()
+    host.tmux.look()
     while not stop.wait(WATCH_INTERVAL_S):
         if not lock.directory_is_gone():
             if lock.is_ours():
@@ -216,8 +218,7 @@ def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
         else:
             host.log("the data directory was deleted")
             # Its socket went with it: nobody could ever reach these terminals again.
-            if host.terminals.server_pid is not None:
-                _end_tmux(host.terminals.server_pid)
+            host.tmux.end_process()
             _remove_socket_elsewhere(host)
         return FAILED
     return OK
@@ -225,18 +226,9 @@ def _wait(host: Host, lock: ServerLock, stop: threading.Event) -> int:
 
 def _remove_socket_elsewhere(host: Host) -> None:
     """The directory that was made for the socket because the usual path is too long: nothing names it any more."""
-    socket = host.tmux.base[host.tmux.base.index("-S") + 1]
+    socket = host.tmux.socket
     directory = os.path.dirname(socket)
     if os.path.basename(directory).startswith(_SHORT_PREFIX):
         remove_quietly(socket)
         with contextlib.suppress(OSError):
             os.rmdir(directory)
-
-
-def _end_tmux(pid: int) -> None:
-    # The number was noted while the server lived; it may be somebody else's by now.
-    if "tmux" in "".join(command_line_of(pid)[:1]):
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except OSError:
-            return

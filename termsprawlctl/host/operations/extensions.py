@@ -9,7 +9,8 @@ from ...operations.table import MAX_WAIT_MS
 from ..terminals.keys import tmux_keys
 from ..terminals.screen.transcript import Transcript, whole_bytes
 from ..terminals.shells import commands
-from ..terminals.shells.waiting import Conditions, Wait
+from ..terminals.shells.commands import Running
+from ..terminals.shells.waiting import Conditions, Found, Wait
 from ..terminals.streams import Stream
 from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
 from .nodes import others_terminal, terminal, typed_text
@@ -25,36 +26,45 @@ MAX_REQUEST_ID_CHARS = 200
 @handles("terminal_run")
 def terminal_run(host: HostContext, caller: Caller, args: Arguments) -> Later:
     command, timeout_s = typed_text(args, "command"), _timeout_s(args)
-    node_id = others_terminal(host, caller, args)
+    node_id = others_terminal(host, session, args)
     if not command.strip():
         raise ToolRefusal("The command is empty; nothing was run.", "Give a command line.")
     running = host.commands.start(node_id, command)
-    return Later(lambda: _finish_run(host, running, timeout_s))
+    running.stream.note_act(caller.node_id, running.began_at)
+    return Later(lambda: _finish_run(host, caller.node_id, running, timeout_s))
 
 
-def _finish_run(host: HostContext, running: commands.Running, timeout_s: float) -> dict[str, Any]:
+def _finish_run(host: HostContext, caller: str, running: Running, timeout_s: float) -> dict[str, Any]:
     node_id, recording, pane = running.node_id, running.recording, running.pane
+    recording.began.wait(commands.BEGIN_WAIT_S)
+    if running.stream.last_act(caller) == running.began_at:
+        # The line as it stands at the prompt is not what the command wrote.
+        running.stream.note_act(caller, running.output_at())
+    if not timeout_s:
+        return _started(host, running)
     try:
         how = host.commands.wait(running, timeout_s, host.stopping)
         if how == commands.DONE:
             commands.settle(pane, running.stream)
     finally:
-        has_ended, shell_status = host.commands.close(running)
-    output, truncated, full_screen = recording.output(pane.columns, pane.rows, pane.line)
+        closed = host.commands.close(running)
+    output = recording.output(pane.columns, pane.rows, pane.line)
     value = {
         "nodeId": node_id,
-        "output": output,
-        "exitStatus": shell_status if has_ended else recording.status,
+        "output": output.text,
+        "exitStatus": closed.status if closed.ended else recording.status,
         "durationMs": recording.duration_ms(),
-        "timedOut": how == commands.TIMED_OUT and not has_ended,
-        "truncated": truncated,
+        "timedOut": how == commands.TIMED_OUT and not closed.ended,
+        "truncated": output.truncated,
     }
-    if truncated:
+    if output.truncated:
         value["outputBytes"] = recording.size
-    if full_screen:
+    if output.full_screen:
         value["fullScreen"] = True
-    if has_ended:
+    if closed.ended:
         return {**value, "ended": True}
+    if not running.is_followed():
+        value["note"] = "The command was started, but its output does not reach the host: read the terminal."
     if how == commands.TIMED_OUT:
         value["screen"] = _screen(host, node_id)
     elif how == commands.OTHER_SHELL:
@@ -62,9 +72,24 @@ def _finish_run(host: HostContext, running: commands.Running, timeout_s: float) 
     return {**value, **_place(running.stream)}
 
 
+def _started(host: HostContext, running: Running) -> dict[str, Any]:
+    """The answer where nobody waits: all of the output is still to be read, from the cursor on."""
+    host.panes.keep_when_dead(running.pane, keep=False)
+    return {
+        "nodeId": running.node_id,
+        "output": "",
+        "exitStatus": None,
+        "durationMs": running.recording.duration_ms(),
+        "timedOut": True,
+        "truncated": False,
+        "screen": _screen(host, running.node_id),
+        **_place(running.stream, running.output_at()),
+    }
+
+
 @handles("terminal_wait")
 def terminal_wait(host: HostContext, caller: Caller, args: Arguments) -> Later:
-    node_id = terminal(host, caller, args)
+    node_id = terminal(host, session, args)
     text, pattern = args.get("text"), args.get("pattern")
     if text is not None and pattern is not None:
         raise ToolRefusal("Both text and pattern are given.", "Give one of them.")
@@ -72,57 +97,98 @@ def terminal_wait(host: HostContext, caller: Caller, args: Arguments) -> Later:
         raise ToolRefusal("The text is empty.", "Give a text, or wait for silence with idleMs.")
     idle_s = None if args.get("idleMs") is None else max(0.0, args["idleMs"] / 1000)
     conditions = Conditions(text, pattern, idle_s, bool(args.get("exit")))
-    if conditions == Conditions(None, None, None, False):
+    if conditions.is_empty():
         raise ToolRefusal("Nothing is given to wait for.", "Give text, pattern, idleMs, or exit: true.")
     pane = host.panes.look(node_id)
     stream = host.streams.get(node_id)
-    wait = Wait(stream, pane, conditions, host.commands.running(node_id))
+    offset = _wait_from(stream, caller.node_id, args.get("cursor"))
+    run = _run_since(host, stream, node_id, offset)
+    wait = Wait(stream, pane, conditions, run, offset)
     timeout_s = _timeout_s(args)
     return Later(lambda: _finish_wait(host, node_id, stream, wait.run(timeout_s, host.stopping)))
 
 
-def _finish_wait(host: HostContext, node_id: str, stream: Stream, outcome: Any) -> dict[str, Any]:
-    value = {"nodeId": node_id, "reason": outcome.reason}
-    if outcome.match is not None:
-        value["match"] = outcome.match[-TAIL_CHARS:]
-    if outcome.exit_status is not None:
-        value["exitStatus"] = outcome.exit_status
+def _wait_from(stream: Stream, caller: str, cursor: str | None) -> int:
+    """Where a wait begins to look: at the cursor, else where this caller typed last, else now."""
+    if cursor is None:
+        last = stream.last_act(caller)
+        return stream.end if last is None else last
+    offset = stream.offset(cursor)
+    if offset is None:
+        raise ToolRefusal(
+            "That cursor is of an earlier host, or of another terminal.", "Read the terminal, then wait without one."
+        )
+    return offset
+
+
+def _run_since(host: HostContext, stream: Stream, node_id: str, offset: int) -> Running | None:
+    """The last terminal_run in a terminal, where it has not ended before a place of its stream."""
+    running = host.commands.running(node_id)
+    if running is not None:
+        return running
+    last = host.commands.last(node_id)
+    is_known = last is not None and last.stream is stream and last.ended_at is not None
+    return last if is_known and last.ended_at > offset else None
+
+
+def _finish_wait(host: HostContext, node_id: str, stream: Stream, found: Found) -> dict[str, Any]:
+    value = {"nodeId": node_id, "reason": found.reason}
+    if found.match is not None:
+        value["match"] = found.match[-TAIL_CHARS:]
+    if found.exit_status is not None:
+        value["exitStatus"] = found.exit_status
+    elif found.reason == "exit":
+        value["exitStatus"] = None
+        value["note"] = "How it went is not known: the shell does not tell. terminal_run tells of every command."
     try:
         value["tail"] = host.terminals.read(node_id, TAIL_CHARS)
     except CtlError:
-        return {**value, "tail": outcome.output[-TAIL_CHARS:], "ended": True}
-    return {**value, **_place(stream, outcome.offset)}
+        return {**value, "tail": found.output[-TAIL_CHARS:], "ended": True}
+    return {**value, **_place(stream, found.offset)}
 
 
 @handles("terminal_since")
 def terminal_since(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
-    node_id = terminal(host, caller, args)
+    node_id = terminal(host, session, args)
     pane = host.panes.look(node_id)
     stream = host.streams.get(node_id)
     cursor = args.get("cursor")
     asked = 0 if cursor is None else stream.offset(cursor)
-    start, data = stream.read(asked or 0)
+    part = stream.read(asked or 0)
+    start, data = part.start, part.data
     is_missed = cursor is not None and (asked is None or start > asked)
     if cursor is None and len(data) > MAX_NEW_BYTES:
         start += len(data) - MAX_NEW_BYTES  # the newest of it
         data = data[-MAX_NEW_BYTES:]
-    taken = _part(data)
-    transcript = Transcript(pane.columns, pane.rows, alternate=_began_alternate(data, alternate=pane.alternate))
+    taken, before = _part(data), stream.context(start)
+    run = _run_since(host, stream, node_id, start)
+    ends_at = None if run is None else run.ends_at()
+    if ends_at is not None and start < ends_at <= start + len(taken):
+        # What the shell writes then, its prompt, is not the command's.
+        taken = data[: ends_at - start]
+    began_alternate = _began_alternate(before + data, alternate=pane.alternate)
+    transcript = Transcript(pane.columns, pane.rows, alternate=began_alternate)
+    transcript.feed(before)
+    transcript.mark()
     transcript.feed(taken)
-    return {
+    end = start + len(taken)
+    value = {
         "nodeId": node_id,
-        "output": transcript.text(),
+        "output": transcript.since(),
         "missed": is_missed,
-        "more": len(data) > MAX_NEW_BYTES,
+        "more": len(data) > len(taken) and (len(data) > MAX_NEW_BYTES or end == ends_at),
         "fullScreen": transcript.alternate,
-        **_place(stream, start + len(taken)),
+        **_place(stream, end),
     }
+    if run is not None and run.recording.ended.is_set() and start < (ends_at or end) <= end:
+        value["exitStatus"] = run.recording.status
+    return value
 
 
 @handles("terminal_send")
 def terminal_send(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     text = typed_text(args, "text")
-    node_id = others_terminal(host, caller, args)
+    node_id = others_terminal(host, session, args)
     names, request_id = args.get("keys", []), args["requestId"]
     if not text and not names:
         raise ToolRefusal("Nothing is given to type.", "Give text, keys, or both.")
@@ -146,6 +212,7 @@ def terminal_send(host: HostContext, caller: Caller, args: Arguments) -> dict[st
         host.terminals.type(node_id, text)
     if keys:
         host.panes.press(node_id, pane, keys)
+    stream.note_act(caller.node_id, before)
     receipt = {"nodeId": node_id, "delivered": True, "requestId": request_id, "cursor": stream.cursor(before)}
     return host.receipts.keep(caller.node_id, request_id, request, receipt)
 
@@ -154,7 +221,7 @@ def _timeout_s(args: Arguments) -> float:
     return max(0.0, min(args.get("timeoutMs", MAX_WAIT_MS), MAX_WAIT_MS)) / 1000
 
 
-def _place(stream: Stream, offset: int | None = None) -> dict[str, str]:
+def _place(stream: Stream, offset: int | None = None) -> dict[str, Any]:
     """Where to read on, and what the caller has seen: both end at the same byte."""
     cursor = stream.cursor(offset)
     return {"cursor": cursor, "revision": cursor}

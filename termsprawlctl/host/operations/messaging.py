@@ -7,7 +7,7 @@ from typing import Any
 from ..canvas import model, project_file
 from ..messaging import links, messages, tasks
 from ..registry.status import SHELL
-from ..terminals import delivery
+from ..terminals.delivery import Delivery
 from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
 from .nodes import other_sessions
 
@@ -54,7 +54,8 @@ def agent_send(host: HostContext, caller: Caller, args: Arguments) -> dict[str, 
     other = _recipient(host, caller, recipient)
     task = host.tasks.create(caller.project_id, caller.node_id, recipient, message_id, text)
     try:
-        delivery.deliver(host.terminals, recipient, task, is_agent=other.status.adapter.is_verified)
+        delivery = Delivery(host.terminals, host.panes, host.streams)
+        delivery.deliver(recipient, task, is_agent=other.status.adapter.is_verified)
     except BaseException:
         host.tasks.fail(task, "It could not be delivered, or only in part.")
         raise

@@ -12,6 +12,7 @@ from ...base.layout import is_id
 from ...operations.schema import InvalidCall
 from ..canvas import model, project_file
 from ..registry.projects import operator_node
+from ..terminals.panes import ended
 from .binding import Arguments, Caller, HostContext, ToolRefusal
 
 
@@ -72,10 +73,7 @@ def terminal(host: HostContext, caller: Caller, args: Arguments, *, may_have_end
         raise ToolRefusal(f"Node {node_id} is not a terminal.", "canvas_list tells the type of each node.")
     if may_have_ended:
         return node_id
-    raise ToolRefusal(
-        f"The terminal {node_id} has ended: its tmux session is gone.",
-        "Open a new one with terminal_open; terminal_close removes this one.",
-    )
+    raise ended(node_id)
 
 
 def others_terminal(host: HostContext, caller: Caller, args: Arguments, *, may_have_ended: bool = False) -> str:

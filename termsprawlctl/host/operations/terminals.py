@@ -8,6 +8,8 @@ from ...windows.external import open_window
 from ..canvas import model, project_file
 from ..registry.status import SHELL_STATUS
 from ..terminals.nodes import DEFAULT_READ_CHARS, MAX_READ_CHARS
+from ..terminals.prompts import Prompt
+from ..terminals.readers import reader_of, refusal
 from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
 from .nodes import is_agent, new_node, others_terminal, terminal, typed_text
 
@@ -36,15 +38,41 @@ def terminal_submit(host: HostContext, caller: Caller, args: Arguments) -> dict[
     node_id = others_terminal(host, caller, args)
     if is_agent(host, node_id):
         raise ToolRefusal(f"{node_id} is an agent's prompt, not a shell.", "Give it work with agent_send.")
-    host.terminals.submit(node_id, command)
-    return {"nodeId": node_id, "delivered": True}
+    stream = host.streams.get(node_id)
+    before = stream.end
+    value = {"nodeId": node_id, "delivered": True}
+    if args.get("force"):
+        host.terminals.submit(node_id, command)
+    else:
+        value.update(_submit_with_care(host, node_id, command))
+    stream.note_act(caller.node_id, before)
+    return value
+
+
+def _submit_with_care(host: HostContext, node_id: str, command: str) -> dict[str, Any]:
+    """Submit where something reads lines; what is not the terminal's own shell at its prompt is named in the answer."""
+    host.panes.refuse_if_person_types(node_id)
+    pane, stream = host.panes.look_for_input(node_id), host.streams.get(node_id)
+    reader = reader_of(pane, stream)
+    refused = refusal(node_id, reader)
+    if refused is not None:
+        raise refused
+    if reader.shell is None:
+        host.terminals.submit(node_id, command)
+    else:
+        Prompt(node_id, reader.shell, host.terminals, host.panes, stream).submit(command)
+    is_own = reader.shell is not None and reader.shell.pid == pane.pid
+    return {} if is_own else {"foreground": reader.name}
 
 
 @handles("terminal_input")
 def terminal_input(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     text = typed_text(args, "text")
     node_id = others_terminal(host, caller, args)
+    stream = host.streams.get(node_id)
+    before = stream.end
     host.terminals.type(node_id, text)
+    stream.note_act(caller.node_id, before)
     return {"nodeId": node_id, "delivered": True}
 
 
@@ -66,11 +94,13 @@ def terminal_external(host: HostContext, caller: Caller, args: Arguments) -> dic
 @handles("terminal_close")
 def terminal_close(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     node_id = others_terminal(host, caller, args, may_have_ended=True)
+    is_ours = host.terminals.is_session_of(node_id, caller.project_id)
     # The file first: when it cannot be written, the terminal stays whole.
     folder = host.projects.folder(caller.project_id)
     project_file.change(folder, lambda document: model.remove(document, node_id))
     # A project file may name a node of another project (a copied folder does).
-    if host.terminals.project_of(node_id) == caller.project_id:
+    if is_ours:
         host.terminals.kill(node_id)
+        host.commands.forget_node(node_id)
     host.forget_node(node_id, caller.project_id)
     return {"nodeId": node_id, "closed": True}

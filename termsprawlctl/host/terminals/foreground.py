@@ -1,8 +1,8 @@
 """What runs in the foreground of a terminal, and whether that is a shell at its prompt.
 
-A shell with a line editor (bash, zsh, fish) switches its terminal to unbuffered input
-(ICANON off) for as long as it edits a line, and back before it runs a command. dash
-has no editor: there a shell that sleeps in the foreground has to do.
+A shell with a line editor (bash, zsh, fish, mksh, yash) switches its terminal to unbuffered
+input (ICANON off) for as long as it edits a line, and back before it runs a command. dash
+and the like have no editor: there a shell that sleeps in the foreground has to do.
 """
 
 from __future__ import annotations
@@ -10,27 +10,59 @@ from __future__ import annotations
 import contextlib
 import os
 import termios
-from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
 
-from ...base.errors import CtlError
-from ...base.processes import run
+from ...base.processtable import column, has_proc, read_proc, stat_fields
 
-# pid of the process group's leader; name of its program; arguments after it;
-# sleeping: whether it waits for something; image: another one for every program that the
-# process becomes by exec, "" where the system does not tell.
-Program = namedtuple("Program", "pid name arguments sleeping image", defaults=("",))
-# kind: bash, zsh, fish or dash, where dash stands for every plain POSIX shell.
-Shell = namedtuple("Shell", "pid kind image", defaults=("",))
 
-_KINDS = {"bash": "bash", "zsh": "zsh", "fish": "fish", "dash": "dash", "sh": "dash", "ash": "dash", "busybox": "dash"}
-_EDITORS = ("bash", "zsh", "fish")
+@dataclass(frozen=True)
+class Program:
+    """The leader of the process group in the foreground.
+
+    `sleeping`: whether it waits for something. `image`: another one for every program that
+    the process becomes by exec, "" where the system does not tell.
+    """
+
+    pid: int
+    name: str
+    arguments: list[str]
+    sleeping: bool
+    image: str = ""
+
+
+@dataclass(frozen=True)
+class Shell:
+    """An interactive shell; dash stands for every plain POSIX shell without an editor of its own."""
+
+    pid: int
+    kind: str
+    image: str = ""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a terminal takes what is typed: `lines`, whole lines (ICANON); `echo`: it shows them itself."""
+
+    lines: bool
+    echo: bool
+
+
+_KINDS = {
+    **{name: name for name in ("bash", "zsh", "fish", "dash", "mksh", "yash", "posh")},
+    **dict.fromkeys(("sh", "ash", "busybox"), "dash"),
+    **dict.fromkeys(("ksh", "ksh93"), "ksh"),
+    "lksh": "mksh",
+}
+NAMES = "bash, zsh, fish, dash, ksh, mksh, yash or posh"
+_EDITORS = ("bash", "zsh", "fish", "mksh", "yash")
 # Options of these shells whose next word is their value and no script.
 _WITH_VALUE = {"--rcfile", "--init-file", "-o", "+o", "-O", "+O", "-C", "--init-command", "-d", "--features"}
-_PS_TIMEOUT_S = 5.0
 # Where the kernel put a program's stack, by chance: after `exec bash` it is elsewhere, though
 # process, program and arguments may all be the same.
 _START_STACK = 25
-_HAS_PROC = os.path.isdir("/proc/self/fd")
+# Fields of /proc/PID/stat behind the name.
+_STATE, _GROUP, _FOREGROUND = 0, 2, 5
 
 
 def foreground(pane_pid: int) -> Program | None:
@@ -39,7 +71,7 @@ def foreground(pane_pid: int) -> Program | None:
     None when that process is gone, or the group that runs there has lost its leader
     (the first command of a pipe has ended before the others).
     """
-    found = _from_proc(pane_pid) if _HAS_PROC else _from_ps(pane_pid)
+    found = _from_proc(pane_pid) if has_proc() else _from_ps(pane_pid)
     return found if found is None or found.name else None
 
 
@@ -53,23 +85,44 @@ def shell_of(program: Program) -> Shell | None:
 
 def at_prompt(shell: Shell, program: Program, tty: str) -> bool:
     """Whether a shell in the foreground waits for a command line."""
-    buffered = is_buffered(tty)
-    if buffered is None:
+    mode = mode_of(tty)
+    if mode is None:
         return False
-    return not buffered or (shell.kind not in _EDITORS and program.sleeping)
+    return not mode.lines or (shell.kind not in _EDITORS and program.sleeping and mode.echo)
 
 
 def waiting_shell(pane_pid: int, tty: str) -> Shell | None:
     """The shell that waits for a command line in a terminal; None when something else is going on."""
     program = foreground(pane_pid)
-    shell = None if program is None else shell_of(program)
+    if program is None:
+        return None
+    shell = shell_of(program)
     return shell if shell is not None and at_prompt(shell, program, tty) else None
 
 
-def is_buffered(tty: str) -> bool | None:
-    """Whether the terminal hands out whole lines (ICANON); None when it is gone."""
+def is_drawing(shell: Shell) -> bool:
+    """Whether a shell at its prompt is still at work on it.
+
+    fish edits, and takes what is typed, before its prompt is there: the programs that its
+    prompt runs are children of its own process group.
+    """
+    if shell.kind != "fish" or not has_proc():
+        return False
+    with contextlib.suppress(OSError, IndexError):
+        if stat_fields(shell.pid)[_STATE] != "S":
+            return True
+        children = read_proc(shell.pid, f"task/{shell.pid}/children").split()
+        # One that has ended meanwhile has no fields.
+        return any(stat_fields(int(child))[_GROUP : _GROUP + 1] == [str(shell.pid)] for child in children)
+    return False
+
+
+def mode_of(tty: str) -> Mode | None:
+    """How the terminal takes what is typed; None when it is gone."""
     settings = _settings(tty)
-    return None if settings is None else bool(settings[3] & termios.ICANON)
+    if settings is None:
+        return None
+    return Mode(lines=bool(settings[3] & termios.ICANON), echo=bool(settings[3] & termios.ECHO))
 
 
 def line_eraser(tty: str) -> bytes:
@@ -97,20 +150,7 @@ def runs_script(program: Program) -> bool:
     return False
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for does not."""
-    if _HAS_PROC:
-        try:
-            return _stat_fields(pid)[0] not in ("Z", "X")
-        except (OSError, IndexError):
-            return False
-    try:
-        return _ps("stat=", pid)[:1] not in ("", "Z")
-    except CtlError:
-        return True
-
-
-def _settings(tty: str) -> list | None:
+def _settings(tty: str) -> list[Any] | None:
     """What termios says of a terminal; None when it is gone."""
     try:
         descriptor = os.open(tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -126,37 +166,22 @@ def _settings(tty: str) -> list | None:
 
 def _from_proc(pane_pid: int) -> Program | None:
     with contextlib.suppress(OSError, ValueError, IndexError):
-        leader = int(_stat_fields(pane_pid)[5])
-        fields = _stat_fields(leader)
+        leader = int(stat_fields(pane_pid)[_FOREGROUND])
+        fields = stat_fields(leader)
         try:
             path = os.readlink(f"/proc/{leader}/exe").removesuffix(" (deleted)")
         except OSError:  # another user's
-            path = _read(f"/proc/{leader}/comm").rstrip("\n")
-        words = _read(f"/proc/{leader}/cmdline").split("\0")[:-1]
-        return Program(leader, os.path.basename(path).lstrip("-"), words[1:], fields[0] == "S", fields[_START_STACK])
+            path = read_proc(leader, "comm").decode("utf-8", "surrogateescape").rstrip("\n")
+        words = read_proc(leader, "cmdline").decode("utf-8", "surrogateescape").split("\0")[:-1]
+        name = os.path.basename(path).lstrip("-")
+        return Program(leader, name, words[1:], fields[_STATE] == "S", fields[_START_STACK])
     return None
-
-
-def _stat_fields(pid: int) -> list[str]:
-    # pid (name) state ppid pgrp session tty tpgid ...; the name may hold blanks and brackets.
-    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-        return stream.read()
 
 
 def _from_ps(pane_pid: int) -> Program | None:
-    with contextlib.suppress(CtlError, ValueError, IndexError):
-        leader = int(_ps("tpgid=", pane_pid))
-        state = _ps("stat=", leader)
-        words = _ps("args=", leader).split()
-        return Program(leader, os.path.basename(_ps("comm=", leader)).lstrip("-"), words[1:], state[:1] in "SI")
+    with contextlib.suppress(ValueError, IndexError):
+        leader = int(column("tpgid", pane_pid))
+        words = column("args", leader).split()
+        name = os.path.basename(column("comm", leader)).lstrip("-")
+        return Program(leader, name, words[1:], column("stat", leader)[:1] in ("S", "I"))
     return None
-
-
-def _ps(column: str, pid: int) -> str:
-    # -ww: where it writes to no terminal, macOS cuts lines after 79 characters.
-    done = run(["ps", "-ww", "-o", column, "-p", str(pid)], timeout_s=_PS_TIMEOUT_S)
-    return done.stdout.decode("utf-8", "replace").strip()

@@ -1,19 +1,20 @@
 """Terminal nodes as tmux sessions: open, read, type, interrupt, close.
 
-The tmux server is the truth: it outlives a restart of the host, and each session
-carries the project that it belongs to.
+The tmux server is the truth: it outlives a restart of the host, and each pane carries the
+node and the project that it belongs to.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
 
 from ...base.errors import CtlError
 from ...base.layout import SESSION_PREFIX, tmux_session
-from ...base.tmux import Tmux, TmuxError, exact, exact_pane
+from ...base.tmux import TmuxError, exact, exact_pane
+from .panes import NODE_OPTION, PANE_OPTION, PROJECT_OPTION, EndedError, Panes
+from .server import Server, TargetGoneError
 
 COLUMNS, ROWS = 120, 32
 HISTORY_LINES = 50_000
@@ -25,9 +26,6 @@ READY_WAIT_S = 3.0
 READY_POLL_S = 0.02
 # Most reads end within so many lines; only longer ones pay for the whole history.
 FIRST_READ_LINES = 1_000
-PROJECT_OPTION = "@termsprawl_project"
-# What tmux says where nothing listens on its socket, or where there is none.
-_NO_SERVER = ("no server running", "No such file or directory")
 
 CONFIGURATION = f"""\
 # Written by termsprawlctl host at each start.
@@ -42,11 +40,10 @@ set -s escape-time 10
 class Terminals:
     """The terminals of one tmux server. All methods raise CtlError with a text for agents."""
 
-    def __init__(self, tmux: Tmux) -> None:
-        self._tmux = tmux
-        # Known while its socket exists, and still needed when that was deleted.
-        self.server_pid: int | None = None
-        self._as_it_is: tuple[str, ...] | None = None  # what makes tmux paste text unchanged, once that is known
+    def __init__(self, server: Server, panes: Panes | None = None) -> None:
+        self._server = server
+        self._panes = panes or Panes(server)
+        self._unchanged: tuple[str, ...] | None = None  # what makes tmux paste text unchanged, once that is known
 
     def open(
         self, node_id: str, project: str, folder: str, environment: dict[str, str], argv: list[str] | None = None
@@ -55,64 +52,47 @@ class Terminals:
         name = tmux_session(node_id)
         variables = [word for key, value in environment.items() for word in ("-e", f"{key}={value}")]
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
+        argv = argv or self._login_shell()
+        command = ["--", *_never_through_a_shell(argv)] if argv else []
+        begin = ["new-session", "-d", "-P", "-F", "#{pid}", "-s", name, "-c", no_format(folder)]
+        self._server.refuse_second()
         try:
-            command = ["--", *_never_through_a_shell(argv)] if argv else []
             # In one step: a session without its project would belong to nobody.
-            told = self._tmux.run_all(
-                (
-                    "new-session",
-                    "-d",
-                    "-P",
-                    "-F",
-                    "#{pid}",
-                    "-s",
-                    name,
-                    "-c",
-                    no_format(folder),
-                    *size,
-                    *variables,
-                    *command,
-                ),
-                _claim(node_id, project),
+            answer = self._server.run_all(
+                (*begin, *size, *variables, *command),
+                ("set-option", "-p", "-t", exact_pane(name), NODE_OPTION, node_id),
+                ("set-option", "-p", "-t", exact_pane(name), PROJECT_OPTION, project),
+                ("set-option", "-t", exact_pane(name), PROJECT_OPTION, project),
+                ("set-option", "-F", "-t", exact_pane(name), PANE_OPTION, "#{pane_id}"),
             )
-            # Known in the same step: from now on its socket may be deleted with the directory around it.
-            self._note_server(told)
         except TmuxError as error:
             self.kill(node_id)
-            raise CtlError(f"The terminal could not be started ({error.message}).") from None
-        self._wait_until_ready(name)
+            raise CtlError(f"The terminal could not be started ({error.message}).", error.remedy) from None
+        # Known in the same step: from now on its socket may be deleted with the directory around it.
+        self._server.note(answer)
+        self._wait_until_ready(node_id)
 
     def project_of(self, node_id: str) -> str | None:
-        """The project that a node's session belongs to; None when there is no such session."""
-        try:
-            return self._tmux.display(exact_pane(tmux_session(node_id)), f"#{{{PROJECT_OPTION}}}") or None
-        except TmuxError:
-            return None
+        """The project that a node's pane belongs to; None where the terminal has ended."""
+        return self._panes.project_of(node_id)
 
     def alive(self) -> dict[str, str]:
-        """Node id to project of every session that runs."""
-        try:
-            return {node_id: project for node_id, project in self.sessions().items() if project}
-        except TmuxError:
-            return {}
+        """Node id to project of every terminal that runs."""
+        return {node_id: project for node_id, project in self.sessions().items() if project}
 
     def sessions(self) -> dict[str, str]:
-        """Node id to project of every session of that name, "" where none is noted.
-
-        {} where no tmux server runs; raises CtlError where one cannot be asked.
-        """
-        try:
-            listing = self._tmux.run("list-sessions", "-F", f"#{{{PROJECT_OPTION}}} #{{session_name}}")
-        except TmuxError as error:
-            if any(words in error.message for words in _NO_SERVER):
-                return {}
-            raise
-        rows = [line.partition(" ") for line in listing.splitlines()]
-        return {name[len(SESSION_PREFIX) :]: project for project, _, name in rows if name.startswith(SESSION_PREFIX)}
+        """Node id to project of every terminal that runs, "" where none is noted; {} where no tmux server runs."""
+        listing = self._panes.listing()
+        found = {pane.node: pane.project for pane in listing if pane.node}
+        for pane in listing:
+            node_id = pane.session[len(SESSION_PREFIX) :]
+            if pane.session.startswith(SESSION_PREFIX) and pane.of(node_id):
+                found.setdefault(node_id, pane.project)
+        return found
 
     def claim(self, node_id: str, project: str) -> None:
-        """Note which project a session belongs to. Raises CtlError."""
-        self._tmux.run(*_claim(node_id, project))
+        """Note which project a terminal belongs to."""
+        self._panes.claim(node_id, project)
 
     def read(self, node_id: str, max_chars: int) -> str:
         """The last max_chars characters: logical lines, trailing blanks stripped."""
@@ -123,114 +103,112 @@ class Terminals:
 
     def describe(self, node_id: str, template: str) -> str:
         """A tmux format, expanded for the node's pane."""
-        try:
-            return self._tmux.display(exact_pane(tmux_session(node_id)), template)
-        except TmuxError:
-            raise self._ended(node_id) from None
+        return self._panes.describe(node_id, template)
 
     def submit(self, node_id: str, command: str, pause_s: float = 0.0) -> None:
         """Type a command as one paste, so that tabs and newlines in it stay text, then press Enter."""
-        pane = self._pane(node_id)
+        pane = self._panes.look_for_input(node_id).id
         enter = ("send-keys", "-t", pane, "Enter")
         if pause_s:
-            if command:
-                self._tmux.run_all(*self._paste(pane, command, "-p"), stdin=command.encode())
+            self.paste(node_id, command)
             time.sleep(pause_s)
-            self._tmux.run(*enter)
+            self._panes.run(node_id, *enter)
         else:  # in one step: no half-typed line is left behind
-            self._tmux.run_all(*self._paste(pane, command, "-p"), enter, stdin=command.encode())
+            self._panes.run_all(node_id, *self._paste(pane, command, "-p"), enter, stdin=command.encode())
+
+    def paste(self, node_id: str, text: str) -> None:
+        """Type a text as one paste, with the marks of one for a program that asked for them."""
+        pane = self._panes.look_for_input(node_id).id
+        if text:
+            self._panes.run_all(node_id, *self._paste(pane, text, "-p"), stdin=text.encode())
 
     def type(self, node_id: str, text: str) -> None:
         """Type exact characters, as a person would: without the marks of a paste."""
-        pane = self._pane(node_id)
+        pane = self._panes.look_for_input(node_id).id
         if text:
-            self._tmux.run_all(*self._paste(pane, text), stdin=text.encode())
+            self._panes.run_all(node_id, *self._paste(pane, text), stdin=text.encode())
+
+    def interrupt(self, node_id: str) -> None:
+        """Press Ctrl-C."""
+        self._panes.press(node_id, self._panes.look_for_input(node_id), ["C-c"])
+
+    def kill(self, node_id: str) -> None:
+        """End the session and all that runs in it; one that is gone already is no error."""
+        # The pane by itself, too: it may have been moved into another session.
+        for command, target in (
+            ("kill-pane", self._address(node_id)),
+            ("kill-session", exact(tmux_session(node_id))),
+        ):
+            try:
+                if target is not None:
+                    self._server.run(command, "-t", target)
+            except TargetGoneError:
+                continue
+        self._panes.forget(node_id)
+
+    def is_session_of(self, node_id: str, project: str) -> bool:
+        """Whether the node's session or pane is there, and the project's; the pane itself may have ended."""
+        try:
+            return self._server.display(exact_pane(tmux_session(node_id)), f"#{{{PROJECT_OPTION}}}") == project
+        except TargetGoneError:
+            return self.project_of(node_id) == project
+
+    def kill_all(self) -> None:
+        """End the tmux server with every session in it."""
+        self._server.end()
+
+    def _login_shell(self) -> list[str]:
+        """The words that start the login shell where tmux's own way will not do, else []."""
+        # As tmux chooses it where its configuration does not.
+        shell = os.environ.get("SHELL", "")
+        if os.path.basename(shell) != "zsh" or not os.access(shell, os.X_OK):
+            return []
+        # What terminal_run types has a leading blank, and zsh keeps it in its history without this.
+        return [shell, "-o", "hist_ignore_space", "-l"]
+
+    def _address(self, node_id: str) -> str | None:
+        try:
+            return self._panes.look(node_id).id
+        except EndedError:
+            return None
 
     def _paste(self, pane: str, text: str, *flags: str) -> list[tuple[str, ...]]:
         """The commands that paste their input, which is `text`, into a pane; none where there is nothing to paste."""
         if not text:
             return []
-        if self._as_it_is is None:
+        if self._unchanged is None:
             # Newer tmuxes (3.7) write control characters as ^A unless they are told not to.
-            usage = self._tmux.run("list-commands", "paste-buffer")
-            self._as_it_is = ("-S",) if re.search(r"\[-\w*S", usage) else ()
+            usage = self._server.run("list-commands", "paste-buffer")
+            self._unchanged = ("-S",) if re.search(r"\[-\w*S", usage) else ()
         # A buffer is the only way on which every byte arrives: send-keys takes a leading
         # dash for an option and eats a `;` at the end.
         buffer = f"ctl-{os.urandom(6).hex()}"
-        paste = ("paste-buffer", *self._as_it_is, *flags, "-r", "-d", "-b", buffer, "-t", pane)
+        paste = ("paste-buffer", *self._unchanged, *flags, "-r", "-d", "-b", buffer, "-t", pane)
         return [("load-buffer", "-b", buffer, "-"), paste]
 
-    def interrupt(self, node_id: str) -> None:
-        """Press Ctrl-C."""
-        self._tmux.run("send-keys", "-t", self._pane(node_id), "C-c")
-
-    def kill(self, node_id: str) -> None:
-        """End the session and all that runs in it; one that is gone already is no error."""
-        try:
-            self._tmux.run("kill-session", "-t", exact(tmux_session(node_id)))
-        except TmuxError:
-            return
-
-    def kill_all(self) -> None:
-        """End the tmux server with every session in it."""
-        try:
-            self._tmux.run("kill-server")
-        except TmuxError:
-            return
-
-    def look_for_server(self) -> None:
-        """Note the process id of a tmux server that runs already in `server_pid`; never fails."""
-        with contextlib.suppress(CtlError):
-            self._note_server(self._tmux.run("display-message", "-p", "#{pid}"))
-
-    def _note_server(self, told: str) -> None:
-        if told.strip().isdigit():
-            self.server_pid = int(told)
-
-    def _pane(self, node_id: str) -> str:
-        """The id of the node's pane, which is out of copy mode afterwards."""
-        pane, _, modes = self.describe(node_id, "#{pane_id} #{pane_in_mode}").partition(" ")
-        if modes not in ("", "0"):
-            # In copy mode keys are commands of that mode, not input of the program.
-            self._tmux.run("send-keys", "-t", pane, "-X", "cancel")
-        return pane
-
     def _capture(self, node_id: str, lines: int) -> str:
-        target = exact_pane(tmux_session(node_id))
-        try:
-            # -J joins wrapped lines, and pads them: strip what it padded.
-            text = self._tmux.run("capture-pane", "-p", "-J", "-S", f"-{lines}", "-t", target)
-        except TmuxError:
-            raise self._ended(node_id) from None
+        pane = self._panes.look(node_id)
+        # -J joins wrapped lines, and pads them: strip what it padded.
+        text = self._panes.run(node_id, "capture-pane", "-p", "-J", "-S", f"-{lines}", "-t", pane.id)
         return "\n".join(line.rstrip(" ") for line in text.split("\n")).rstrip("\n")
 
-    def _wait_until_ready(self, name: str) -> None:
+    def _wait_until_ready(self, node_id: str) -> None:
         end = time.monotonic() + READY_WAIT_S
+        target = exact_pane(tmux_session(node_id))
         while time.monotonic() < end:
             try:
-                if self._tmux.run("capture-pane", "-p", "-t", exact_pane(name)).strip():
+                if self._server.run("capture-pane", "-p", "-t", target).strip():
                     return
-            except TmuxError:
+            except TargetGoneError:
                 raise CtlError(
                     "The terminal's shell ended at once.", "Check the login shell's start-up files."
                 ) from None
             time.sleep(READY_POLL_S)
 
-    @staticmethod
-    def _ended(node_id: str) -> CtlError:
-        return CtlError(
-            f"The terminal {node_id} has ended: its tmux session is gone.",
-            "Open a new one with terminal_open; terminal_close removes this one.",
-        )
-
 
 def no_format(text: str) -> str:
     """Text for an argument that tmux expands as a format: `#(...)` in it would even run commands."""
     return text.replace("#", "##")
-
-
-def _claim(node_id: str, project: str) -> tuple[str, ...]:
-    return ("set-option", "-t", exact_pane(tmux_session(node_id)), PROJECT_OPTION, project)
 
 
 def _never_through_a_shell(argv: list[str]) -> list[str]:

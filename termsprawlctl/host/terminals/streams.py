@@ -17,14 +17,18 @@ import selectors
 import shlex
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...base.errors import CtlError
-from ...base.files import private_directory, remove_quietly
-from ...base.layout import tmux_session
-from ...base.tmux import Tmux, TmuxError, exact_pane
+from ...base.files import remove_quietly
+from .directory import PlainDirectory
+from .panes import EndedError, Panes
 
 # Kept per terminal, twice as much at most. A build's log of some 10,000 lines fits.
 KEPT_BYTES = 512 << 10
+# Enough for what stands on a screen, and for the prompt in which a place may lie.
+CONTEXT_BYTES = 16 << 10
 # As much as the pipe holds. tmux keeps in its own memory what we do not fetch in time, and
 # beside a busy thread of Python the reading one gets its turn some 200 times a second.
 READ_BYTES = 512 << 10
@@ -35,21 +39,33 @@ _SUFFIX = ".out"
 _CURSOR = re.compile(r"([0-9a-f]{8})\.([0-9]{1,18})")
 
 
+@dataclass(frozen=True)
+class Part:
+    """Bytes of a stream; `start`, the place of the first, is later than asked for when older ones are gone."""
+
+    start: int
+    data: bytes
+
+
 class Stream:
     """One terminal's output. Safe to use from several threads.
 
-    `end`: how many bytes there have been. `ended`: nothing more will come.
+    `pane` is tmux's id of the pane. `end`: how many bytes there have been. `ended`: nothing
+    more will come.
     """
 
-    def __init__(self, node_id: str) -> None:
+    def __init__(self, node_id: str, pane: str = "") -> None:
         self.node_id = node_id
+        self.pane = pane
+        self.fifo = ""
         self.key = os.urandom(4).hex()
         self.end = 0
         self.ended = False
         self._last_s = time.monotonic()
         self._kept = bytearray()
-        self._listeners: list = []
+        self._listeners: list[Callable[[bytes], None]] = []
         self._changed = threading.Condition()
+        self._acts: dict[str, int] = {}
 
     def quiet_s(self) -> float:
         """Seconds since the last byte came, or since the host attached."""
@@ -66,32 +82,39 @@ class Stream:
             return None
         return int(match[2])
 
-    def read(self, offset: int) -> tuple[int, bytes]:
-        """(offset of the first byte, bytes to the end); the first is later when older ones are gone."""
+    def read(self, offset: int) -> Part:
+        """What came after a place, to the end."""
         with self._changed:
             start = max(offset, self.end - len(self._kept))
             with memoryview(self._kept) as kept:
-                return start, bytes(kept[len(kept) - (self.end - start) :])
+                return Part(start, bytes(kept[len(kept) - (self.end - start) :]))
+
+    def context(self, offset: int) -> bytes:
+        """What came just before a place, from the beginning of a line on: where the cursor stood there follows."""
+        part = self.read(max(0, offset - CONTEXT_BYTES))
+        data = part.data[: max(0, offset - part.start)]
+        return data if part.start == 0 else data[data.find(b"\r\n") + 2 :] if b"\r\n" in data else b""
+
+    def note_act(self, caller: str, offset: int | None = None) -> None:
+        """A caller types here from a place on, by default the end: what it waits for next comes after that."""
+        self._acts[caller] = self.end if offset is None else offset
+
+    def last_act(self, caller: str) -> int | None:
+        """The place where a caller typed last; None where it never did."""
+        return self._acts.get(caller)
 
     def wait_beyond(self, offset: int, timeout_s: float) -> bool:
         """Wait until there is more than `offset` bytes, or the stream has ended; False when there is not."""
         with self._changed:
             return self._changed.wait_for(lambda: self.end > offset or self.ended, timeout_s) and self.end > offset
 
-    @contextlib.contextmanager
-    def listening(self, listener):
-        """Have `listener(bytes)` called with everything that comes, in the reading thread, for a while."""
-        self.listen(listener)
-        try:
-            yield
-        finally:
-            self.ignore(listener)
-
-    def listen(self, listener) -> None:
+    def listen(self, listener: Callable[[bytes], None]) -> int:
+        """Have `listener(bytes)` called with all that comes, in the reading thread; returns the place of the first."""
         with self._changed:
             self._listeners.append(listener)
+            return self.end
 
-    def ignore(self, listener) -> None:
+    def ignore(self, listener: Callable[[bytes], None]) -> None:
         with self._changed:
             if listener in self._listeners:
                 self._listeners.remove(listener)
@@ -122,11 +145,17 @@ class Streams:
     must not block.
     """
 
-    def __init__(self, directory: str, tmux: Tmux, on_output=None, on_end=None) -> None:
+    def __init__(
+        self,
+        directory: PlainDirectory,
+        panes: Panes,
+        on_output: Callable[[str, int], None] = lambda _node_id, _size: None,
+        on_end: Callable[[str], None] = lambda _node_id: None,
+    ) -> None:
         self._directory = directory
-        self._tmux = tmux
-        self._on_output = on_output or (lambda _node_id, _size: None)
-        self._on_end = on_end or (lambda _node_id: None)
+        self._panes = panes
+        self._on_output = on_output
+        self._on_end = on_end
         self._lock = threading.Lock()
         self._streams: dict[str, Stream] = {}
         self._selector: selectors.BaseSelector | None = None
@@ -139,17 +168,15 @@ class Streams:
             known = self._streams.get(node_id)
             if known is not None and not known.ended:
                 return known
-            stream = Stream(node_id)
-            self._attach(stream)
+            stream = self._attach(node_id)
             self._streams[node_id] = stream
             return stream
 
     def tidy(self) -> None:
         """Before anything is attached: remove the fifos of a host that was killed."""
-        with contextlib.suppress(OSError):
-            for name in os.listdir(self._directory):
-                if name.endswith(_SUFFIX):
-                    remove_quietly(os.path.join(self._directory, name))
+        for path in self._directory.entries():
+            if path.endswith(_SUFFIX):
+                remove_quietly(path)
 
     def detach_all(self) -> None:
         """End tmux's pipes; the streams end with them.
@@ -160,35 +187,27 @@ class Streams:
         if not self._lock.acquire(timeout=DETACH_S):
             return
         try:
-            for node_id in self._streams:
-                left_s = end_s - time.monotonic()
-                with contextlib.suppress(TmuxError):
-                    self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(node_id)), timeout_s=max(0.1, left_s))
+            for stream in self._streams.values():
+                left_s = max(0.1, end_s - time.monotonic())
+                with contextlib.suppress(EndedError):
+                    self._panes.run(stream.node_id, "pipe-pane", "-t", stream.pane, timeout_s=left_s)
         except CtlError:
             return  # tmux does not answer, or cannot be run
         finally:
             self._lock.release()
 
-    def _attach(self, stream: Stream) -> None:
-        fifo = self._fifo(stream.node_id)
-        descriptor = -1
+    def _attach(self, node_id: str) -> Stream:
+        pane, descriptor, fifo = self._panes.look(node_id), -1, ""
         try:
-            private_directory(self._directory)
-            remove_quietly(fifo)
+            # A name of its own: that of an earlier stream may still be open, and not yet removed.
+            stream = Stream(node_id, pane.id)
+            stream.fifo = fifo = os.path.join(self._directory.path(), f"{node_id}.{stream.key}{_SUFFIX}")
             os.mkfifo(fifo, 0o600)
             descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             with contextlib.suppress(OSError):  # not Linux, or too many pipes of this user are large already
                 fcntl.fcntl(descriptor, _SET_PIPE_SIZE, READ_BYTES)
-            # tmux expands formats and times in the command.
-            command = writer(fifo).replace("#", "##").replace("%", "%%")
-            self._tmux.run("pipe-pane", "-t", exact_pane(tmux_session(stream.node_id)), command)
+            self._panes.run(node_id, "pipe-pane", "-t", pane.id, writer(fifo))
             self._read_in_background(descriptor, stream)
-        except TmuxError:
-            self._undo(descriptor, fifo)
-            raise CtlError(
-                f"The terminal {stream.node_id} has ended: its tmux session is gone.",
-                "Open a new one with terminal_open; terminal_close removes this one.",
-            ) from None
         except CtlError:
             self._undo(descriptor, fifo)
             raise
@@ -196,12 +215,14 @@ class Streams:
             self._undo(descriptor, fifo)
             why = error.strerror if isinstance(error, OSError) else error
             raise CtlError(f"The terminal's output cannot be followed: {why}.") from None
+        return stream
 
     @staticmethod
     def _undo(descriptor: int, fifo: str) -> None:
         if descriptor >= 0:
             os.close(descriptor)
-        remove_quietly(fifo)
+        if fifo:
+            remove_quietly(fifo)
 
     def _read_in_background(self, descriptor: int, stream: Stream) -> None:
         if self._selector is None:
@@ -259,11 +280,8 @@ class Streams:
         with self._lock:
             if self._streams.get(stream.node_id) is stream:
                 del self._streams[stream.node_id]
-                remove_quietly(self._fifo(stream.node_id))
+        remove_quietly(stream.fifo)
         self._on_end(stream.node_id)
-
-    def _fifo(self, node_id: str) -> str:
-        return os.path.join(self._directory, node_id + _SUFFIX)
 
 
 def writer(fifo: str) -> str:

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from support.terminal_host import wait_until
 
-from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.host.daemon import monitor
 from termsprawlctl.host.terminals.nodes import Terminals
 from termsprawlctl.host.terminals.panes import Panes
+from termsprawlctl.host.terminals.server import Server
 
 pytestmark = pytest.mark.process
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 class Host(SimpleNamespace):
     """What the monitor uses of a host; `looks` counts how often it looked."""
 
-    def __init__(self, tmux: Tmux) -> None:
+    def __init__(self, tmux: Server) -> None:
         super().__init__(terminals=self, panes=Panes(tmux), commands=self, sessions=self, audit=self, streams=self)
         self.real, self.looks, self.told, self.faults, self.exits = Terminals(tmux), 0, [], 0, []
         self.fault: Exception | None = None
@@ -60,7 +60,7 @@ def watched(monkeypatch, tmp_path_factory):
     monkeypatch.setattr(monitor, "LOOK_INTERVAL_S", 0.01)
     monkeypatch.setattr(monitor, "MIN_PAUSE_S", 0.001)
     socket = tmp_path_factory.mktemp("m") / "s"
-    tmux = Tmux(shutil.which("tmux"), "-S", str(socket), "-f", "/dev/null")
+    tmux = Server(shutil.which("tmux"), "-S", str(socket), "-f", "/dev/null")
     host = Host(tmux)
     watching = monitor.Monitor(host)
     watching.start()

@@ -44,15 +44,52 @@ def revision(terminal) -> str:
 # -- terminal_wait
 
 
-def test_what_was_there_before_never_counts(bash):
+def test_a_wait_looks_from_the_last_thing_that_its_caller_did_there(bash):
     bash.run("echo needle")
+    found = bash.value("terminal_wait", text="needle", timeoutMs=0)
+    assert (found["reason"], found["match"]) == ("text", "needle")
+    bash.value("terminal_submit", command="echo hay")
     assert bash.value("terminal_wait", text="needle", timeoutMs=300)["reason"] == "timeout"
     assert bash.value("terminal_wait", pattern="n..dle", timeoutMs=300)["reason"] == "timeout"
-    waiting = bash.in_background("terminal_wait", text="needle")
     bash.type("echo need'le'\r")
-    found = waiting.value()
-    assert (found["reason"], found["match"]) == ("text", "needle")
-    assert found["tail"].splitlines().count("needle") == 2
+    bash.wait_for("\nneedle\n$ echo hay")
+    wait_until(lambda: bash.screen().splitlines().count("needle") == 2, "the output")
+    for condition in ({"text": "needle"}, {"pattern": "^n..dle$"}):
+        assert bash.value("terminal_wait", timeoutMs=0, **condition)["match"] == "needle"
+
+
+def test_a_wait_looks_from_a_cursor_on(bash):
+    first = bash.run("echo needle")["cursor"]
+    bash.run("echo hay")
+    assert bash.value("terminal_wait", text="needle", cursor=first, timeoutMs=200)["reason"] == "timeout"
+    assert bash.value("terminal_wait", text="hay", cursor=first, timeoutMs=0)["match"] == "echo hay"
+    for wrong in ("", "x", "00000000.1", first + "999999999"):
+        assert "That cursor is of an earlier host" in bash.refusal("terminal_wait", text="x", cursor=wrong)
+
+
+def test_what_ended_between_two_calls_is_not_missed(bash):
+    gate = bash.host.project / "gate-late"
+    done = bash.run(f"while ! test -e {gate}; do sleep 0.05; done; echo over; (exit 5)", timeoutMs=0)
+    assert done["timedOut"]
+    gate.touch()
+    bash.wait_for("\nover")
+    wait_until(lambda: bash.screen().endswith("$"), "the prompt")
+    # However late, and more than once.
+    for _ in range(2):
+        ended = bash.value("terminal_wait", exit=True, timeoutMs=0)
+        assert (ended["reason"], ended["exitStatus"]) == ("exit", 5)
+    assert bash.value("terminal_since", cursor=done["cursor"])["exitStatus"] == 5
+    bash.value("terminal_submit", command="true")
+    ended = bash.value("terminal_wait", exit=True)
+    assert (ended["reason"], ended["exitStatus"]) == ("exit", None)
+    assert ended["note"].startswith("How it went is not known")
+
+
+def test_a_shell_that_tells_of_its_commands_itself_is_believed(bash):
+    bash.run(r"PROMPT_COMMAND='printf \\033]133\;D\;%s\\007 $?'")
+    bash.value("terminal_submit", command="(exit 6)")
+    ended = bash.value("terminal_wait", exit=True)
+    assert (ended["reason"], ended["exitStatus"]) == ("exit", 6)
 
 
 def test_a_pattern_matches_within_new_lines(bash):
@@ -86,7 +123,9 @@ def test_silence_is_counted_from_the_call(bash):
 
 
 def test_the_end_of_a_program_and_of_the_terminal_are_exits(bash):
-    assert bash.value("terminal_wait", exit=True, timeoutMs=200)["reason"] == "timeout"  # nothing runs
+    fresh = bash.host.open()
+    assert fresh.value("terminal_wait", exit=True, timeoutMs=200)["reason"] == "timeout"  # nothing runs
+    fresh.call("terminal_close")
     bash.type("cat; echo $((40+2))\r")
     bash.wait_for("$ cat")
     waiting = bash.in_background("terminal_wait", exit=True)
@@ -196,7 +235,7 @@ def test_large_news_come_in_parts(bash):
         cursor, more = part["cursor"], part["more"]
         assert len(part["output"]) <= 33_000
         parts.append(part["output"])
-    lines = "\n".join(parts).splitlines()
+    lines = "".join(parts).splitlines()
     assert lines[lines.index("1") :][:20000] == [str(number) for number in range(1, 20001)]
 
 

@@ -9,6 +9,8 @@ from support import chosen
 from support.node_server import PtyProgram
 from support.terminal_host import start_host, wait_until
 
+from termsprawlctl.host.terminals.foreground import NAMES
+
 SHELLS = ["bash", "zsh", "fish", "dash"]
 # The same in the words of each shell; what is not named here is the same in all.
 FISH = {
@@ -186,7 +188,7 @@ def test_while_a_program_runs_it_refuses_and_types_nothing(terminal):
     terminal.type("ready\n")
     terminal.wait_for("ready\nready")
     error = terminal.refusal("terminal_run", command="echo no")
-    assert error.startswith(f"cat runs in terminal {terminal.node_id}: no bash, zsh, fish or dash is at its prompt")
+    assert error.startswith(f"cat runs in terminal {terminal.node_id}: no {NAMES} is at its prompt")
     assert "echo no" not in terminal.screen()
     terminal.value("terminal_interrupt")
     assert terminal.run("echo yes")["output"] == "yes"

@@ -9,7 +9,9 @@ import subprocess
 
 import pytest
 
-from termsprawlctl.base.tmux import Tmux
+from termsprawlctl.host.terminals.directory import PlainDirectory
+from termsprawlctl.host.terminals.panes import Panes
+from termsprawlctl.host.terminals.server import Server
 from termsprawlctl.host.terminals.streams import Streams, writer
 
 
@@ -68,13 +70,13 @@ def test_a_fifo_that_was_removed_meanwhile_is_not_made_a_file(shell, fifo):
 @pytest.mark.process
 def test_what_a_terminal_writes_arrives_in_a_directory_of_any_name(tmp_path_factory):
     root = tmp_path_factory.mktemp("s")
-    tmux = Tmux(shutil.which("tmux"), "-S", str(root / "s"), "-f", "/dev/null")
+    tmux = Server(shutil.which("tmux"), "-S", str(root / "s"), "-f", "/dev/null")
     tmux.run("new-session", "-d", "-s", "ts-n-1", "cat")
     try:
-        stream = Streams(str(root / "it's #S 100%H"), tmux).get("n-1")
+        stream = Streams(PlainDirectory(str(root / "it's #S 100%H x#[y]")), Panes(tmux)).get("n-1")
         tmux.run("send-keys", "-t", "=ts-n-1:", "-l", "hello")
         received = 0
-        while b"hello" not in stream.read(0)[1]:
+        while b"hello" not in stream.read(0).data:
             assert stream.wait_beyond(received, 20), stream.read(0)
             received = stream.end
     finally:

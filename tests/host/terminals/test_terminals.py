@@ -79,7 +79,7 @@ def test_submit_sends_the_text_and_one_enter(host, raw_reader):
     node, arrived = raw_reader
     expected = b""
     for text in TRICKY.values():
-        host.value("terminal_submit", nodeId=node, command=text)
+        host.value("terminal_submit", nodeId=node, command=text, force=True)
         expected += text.encode() + b"\r"
         assert wait_for_bytes(arrived, expected) == expected
 
@@ -128,7 +128,7 @@ def test_interrupt_stops_what_runs(host):
 def test_input_reaches_a_program_whose_pane_a_person_left_in_copy_mode(host, raw_reader):
     node, arrived = raw_reader
     host.tmux("copy-mode", "-t", f"=ts-{node}:")
-    host.value("terminal_submit", nodeId=node, command="qqq")
+    host.value("terminal_submit", nodeId=node, command="qqq", force=True)
     assert wait_for_bytes(arrived, b"qqq\r") == b"qqq\r"
 
 

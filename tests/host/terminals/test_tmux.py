@@ -10,6 +10,7 @@ from termsprawlctl.base import tmux
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.terminals.nodes import Terminals
 from termsprawlctl.host.terminals.panes import Panes
+from termsprawlctl.host.terminals.server import Server
 
 pytestmark = pytest.mark.process
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.process
 def server(tmp_path_factory):
     """A tmux server of its own, with one session."""
     socket = tmp_path_factory.mktemp("t") / "s"
-    running = tmux.Tmux(shutil.which("tmux"), "-S", str(socket), "-f", "/dev/null")
+    running = Server(shutil.which("tmux"), "-S", str(socket), "-f", "/dev/null")
     running.run("new-session", "-d", "-s", "ts-here", "cat")
     yield running
     running.run("kill-server")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from termsprawlctl.host.terminals.screen.transcript import Transcript, whole_bytes
-from termsprawlctl.host.terminals.shells.recording import Recording
+from termsprawlctl.host.terminals.shells.recording import Output, Recording
 from termsprawlctl.host.terminals.shells.scripts import begin_mark
 
 
@@ -91,7 +91,7 @@ def test_bytes_are_never_cut_inside_a_character_or_a_sequence(unfinished):
     assert whole_bytes(before) == len(before)
 
 
-MARKED = b"prompt" + begin_mark("1234abcd") + b"out\r\n\x1b[1mput" + b"\x1b]133;D;42;termsprawl=1234abcd\x1b\\" + b"$ "
+MARKED = b"prompt" + begin_mark("1234abcd") + b"out\r\n\x1b[1mput" + b"\x1b]133;D;42;termsprawl=1234abcd\x07" + b"$ "
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 40, 1000])
@@ -104,7 +104,7 @@ def test_a_recording_finds_its_marks_however_they_arrive(size):
     assert recording.ended.is_set()
     assert ends
     assert recording.status == 42
-    assert recording.output(80, 24, 3) == ("out\nput", False, False)
+    assert recording.output(80, 24, 3) == Output("out\nput", truncated=False, full_screen=False)
     assert recording.size == len(b"out\r\n\x1b[1mput")
 
 
@@ -112,7 +112,7 @@ def test_marks_of_others_are_output_like_any_other():
     recording = Recording("1234abcd")
     recording(begin_mark("1234abcd") + b"a\x1b]133;D;0\x1b\\b\x1b]133;D;1;termsprawl=other000\x1b\\c")
     assert not recording.ended.is_set()
-    assert recording.output(80, 24, 0)[0] == "abc"
+    assert recording.output(80, 24, 0).text == "abc"
 
 
 def test_long_output_keeps_its_beginning_and_its_end():
@@ -120,10 +120,10 @@ def test_long_output_keeps_its_beginning_and_its_end():
     recording(begin_mark("1234abcd"))
     for start in range(0, 1_000_000, 1000):
         recording(b"".join(b"%07d\r\n" % number for number in range(start, start + 1000)))
-    text, is_truncated, _ = recording.output(80, 24, 0)
-    lines = text.splitlines()
+    output = recording.output(80, 24, 0)
+    lines = output.text.splitlines()
     middle = next(place for place, line in enumerate(lines) if line.startswith("["))
-    assert is_truncated
+    assert output.truncated
     assert lines[:middle] == [f"{number:07d}" for number in range(middle)]
     last = len(lines) - middle - 1
     assert lines[middle + 1 :] == [f"{number:07d}" for number in range(1_000_000 - last, 1_000_000)]

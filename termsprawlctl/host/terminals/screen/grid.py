@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass
 
 MAX_SIZE = 1_000  # columns and rows
 # Of what has scrolled away; far more than any answer holds.
@@ -17,6 +18,16 @@ class Row:
     def __init__(self) -> None:
         self.cells: list[str] = []  # one string a column; "" is the second half of a wide character
         self.wrapped = False  # whether the next row goes on with this one's line
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in a grid: the rows as they were, and the row and column of the cursor."""
+
+    rows: list[Row]
+    cells: list[list[str]]
+    row: Row
+    column: int
 
 
 class Grid:
@@ -39,13 +50,55 @@ class Grid:
 
     def lines(self) -> list[str]:
         """Everything, history first; wrapped rows joined, trailing blanks left out."""
+        return self._joined(self._rows)
+
+    @staticmethod
+    def _joined(rows: list[Row]) -> list[str]:
         lines, whole = [], ""
-        for row in self._rows:
+        for row in rows:
             whole += "".join(row.cells)
             if not row.wrapped:
                 lines.append(whole.rstrip(" "))
                 whole = ""
         return [*lines, whole.rstrip(" ")] if whole else lines
+
+    def mark(self) -> Mark:
+        """The place of the cursor, for lines_since()."""
+        row = self._row()
+        column = self.columns if self._full else self.column
+        rows = self._rows[-2 * self.height :]
+        return Mark(rows, [list(one.cells) for one in rows], row, column)
+
+    def lines_since(self, mark: Mark) -> list[str]:
+        """What is new since a mark, as lines() gives it; the line in which it lies goes on after it, if it can."""
+        places = {id(row): place for place, row in enumerate(self._rows)}
+        first = places.get(id(mark.row))
+        changed = [
+            places[id(row)]
+            for row, cells in zip(mark.rows, mark.cells)
+            if row is not mark.row and id(row) in places and row.cells != cells
+        ]
+        if first is None:  # its row is gone: what is left of the screen is new
+            return self._to_cursor(self._rows[min(changed, default=0) :], min(changed, default=0))
+        before = next(cells for row, cells in zip(mark.rows, mark.cells) if row is mark.row)[: mark.column]
+        goes_on = mark.row.cells[: len(before)] == before and min(changed, default=first) >= first
+        if goes_on:
+            rest = Row()
+            rest.cells, rest.wrapped = mark.row.cells[mark.column :], mark.row.wrapped
+            return self._to_cursor([rest, *self._rows[first + 1 :]], first)
+        start = min([first, *changed])
+        while start > 0 and self._rows[start - 1].wrapped:
+            start -= 1
+        return self._to_cursor(self._rows[start:], start)
+
+    def _to_cursor(self, rows: list[Row], start: int) -> list[str]:
+        """The lines of the rows from `start` on, up to the cursor's row at least: a line that has ended shows it."""
+        lines = self._joined(rows)
+        while lines and not lines[-1]:
+            lines.pop()
+        last = next((place for place in range(len(rows) - 1, -1, -1) if any(rows[place].cells)), -1)
+        below = self._first + self.line - (start + last)
+        return lines + [""] * below if below > 0 else lines
 
     def room(self) -> int:
         """How many columns are free in the cursor's row, from the cursor on."""
@@ -112,6 +165,11 @@ class Grid:
         elif count > 0 and self.line <= self._bottom:
             line = min(line, self._bottom)
         self.move(line, self.column)
+
+    def move_to_start(self, count: int) -> None:
+        """The same, to the beginning of that line."""
+        self.move_lines(count)
+        self.move(self.line, 0)
 
     def tab(self) -> None:
         self.move(self.line, (self.column // TAB_WIDTH + 1) * TAB_WIDTH)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable
 
-from .grid import MAX_SIZE, Grid
+from .grid import MAX_SIZE, Grid, Mark
 
 # An unfinished escape sequence that is longer than this is none.
 MAX_SEQUENCE_CHARS = 4096
@@ -51,6 +52,7 @@ class Transcript:
         self._pending = ""
         self._draws = False
         self._last = ""  # the character that was just written
+        self._mark: Mark | None = None
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes; what is unfinished at their end waits for the next ones."""
@@ -75,6 +77,19 @@ class Transcript:
         while blank < min(self._leading, len(lines)) and not lines[blank]:
             blank += 1
         return "\n".join(lines[blank:]).rstrip("\n")
+
+    def mark(self) -> None:
+        """From here on since() tells."""
+        self._mark = self._main.mark()
+
+    def since(self) -> str:
+        """What has been written since the mark, or at all; a line that goes on there without its beginning.
+
+        One answer after the other reads like the whole: a line that has ended has its newline.
+        """
+        if self._mark is None:
+            return self.text()
+        return "\n".join(self._main.lines_since(self._mark))
 
     def shown_text(self) -> str:
         """The same of the screen that is shown now, the alternate one included."""
@@ -193,14 +208,14 @@ def _numbers(parameters: str) -> list[int]:
 
 
 # final character of a sequence -> (grid, first parameter, second parameter); missing ones are 0.
-_ACTIONS = {
+_ACTIONS: dict[str, Callable[[Grid, int, int], object]] = {
     "@": lambda grid, first, _: grid.insert_characters(first or 1),
     "A": lambda grid, first, _: grid.move_lines(-(first or 1)),
     "B": lambda grid, first, _: grid.move_lines(first or 1),
     "C": lambda grid, first, _: grid.move(grid.line, grid.column + (first or 1)),
     "D": lambda grid, first, _: grid.move(grid.line, grid.column - (first or 1)),
-    "E": lambda grid, first, _: (grid.move_lines(first or 1), grid.move(grid.line, 0)),
-    "F": lambda grid, first, _: (grid.move_lines(-(first or 1)), grid.move(grid.line, 0)),
+    "E": lambda grid, first, _: grid.move_to_start(first or 1),
+    "F": lambda grid, first, _: grid.move_to_start(-(first or 1)),
     "G": lambda grid, first, _: grid.move(grid.line, (first or 1) - 1),
     "H": lambda grid, first, second: grid.move((first or 1) - 1, (second or 1) - 1),
     "J": lambda grid, first, _: grid.erase_screen(first),

@@ -1,17 +1,18 @@
 """Run one command in a terminal's own shell and learn how it went, with a clean screen.
 
-How it works. The command is written into a private script (shells.py); what is typed
+How it works. The command is written into a private script (scripts.py); what is typed
 is one short line that sources it, so nothing has to be quoted, no line is too long and
 no history expansion or abbreviation changes anything. That line is typed on the
-alternate screen (handover.py); the script's first act is to switch back and to print
-the command as if it had been typed. So the prompt, the command and its output are all
-that stays on the screen and in its history. Where the output begins and ends, and the
-exit status, come as marks (OSC 133) in the terminal's output, which the host reads
-through tmux's pipe (streams.py); no terminal shows them.
+alternate screen (handover.py). The script's first act is to wait at a fifo (latch.py): now
+the host knows that it was taken up, switches back, prints the command as if it had been
+typed, and lets it go on. Until then the host can still call it off, so a refusal is a
+promise that nothing ran. The prompt, the command and its output are all that stays on the
+screen and in its history. Where the output begins and ends, and the exit status, come as
+marks (OSC 133) in the terminal's output, which the host reads through tmux's pipe
+(streams.py); no terminal shows them.
 
 The shell's state stays its own: the command runs in it, by eval, with `$?` as it was.
-The shell's command history does not get the line, except in a zsh that keeps lines
-with a leading blank (without HIST_IGNORE_SPACE).
+The shell's command history does not get the line.
 
 Before anything is typed the shell has to be at its prompt (foreground.py), with nothing
 half-typed on it. What looks like an empty prompt and is none, the continuation of an
@@ -23,23 +24,28 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 import threading
 import time
+from dataclasses import dataclass
 
 from ....base.errors import CtlError
-from ....base.files import private_directory, read_small, remove_quietly, write_atomically
-from ....base.ownership import is_ours
-from ..foreground import Shell, foreground, is_running, waiting_shell
+from ....base.files import remove_quietly, write_atomically
+from ....base.processtable import is_running
+from ..directory import PlainDirectory
+from ..foreground import NAMES, Shell, foreground, is_drawing, mode_of, shell_of, waiting_shell
 from ..nodes import Terminals
 from ..panes import Pane, Panes
+from ..prompts import Prompt, PromptMovedError
 from ..streams import Stream, Streams
-from .handover import TO_MAIN, Handover, PromptMoved
+from . import latch as latches
+from .handover import Handover
+from .latch import Latch
 from .recording import Recording
-from .scripts import scripts
+from .scripts import Files, begin_mark, has_hook, scripts, shown
 
 # A prompt that runs git takes a moment to come back after a command.
 PROMPT_WAIT_S = 1.0
+DRAWING_WAIT_S = 5.0  # until a prompt is there that runs programs itself
 QUIET_S = 0.03  # without output a prompt is taken as drawn
 START_ATTEMPTS = 3  # a prompt that is drawn in parts may move what was typed
 SETTLE_S = 2.0  # after the end, until the shell has drawn its prompt
@@ -47,10 +53,9 @@ POLL_S = 0.01
 WATCH_S = 0.05  # how often a running command's shell is looked at
 # How long a shell has to look as if it were at its prompt to be believed.
 BACK_AT_PROMPT_S = 0.5
-MAX_SAFE_DIRECTORY_CHARS = 80
+BEGIN_WAIT_S = 2.0  # until the host's own mark has come back through tmux's pipe
 MAX_SCRIPT_AGE_S = 7 * 86_400.0  # no command that is waited for runs that long
-_SCRIPT_NAME = re.compile(r"[0-9a-f]{8}\.[12]")
-_SAFE_PATH = re.compile(r"[A-Za-z0-9_./+@-]+")
+_SCRIPT_NAME = re.compile(r"[0-9a-f]{8}\.([12]|no-hook)")
 _CTRL_C_ECHO = b"^C"
 _SIGINT_STATUS = 130  # what shells report for a command that Ctrl-C ended
 
@@ -58,44 +63,71 @@ _SIGINT_STATUS = 130  # what shells report for a command that Ctrl-C ended
 DONE, TERMINAL_ENDED, TIMED_OUT, OTHER_SHELL = "done", "terminal ended", "timed out", "another shell"
 
 
+@dataclass(frozen=True)
+class Closed:
+    """How a run's terminal stands once nobody waits: whether it has ended, and its shell's exit status if known."""
+
+    ended: bool
+    status: int | None
+
+
 class Running:
     """A command that was started in a terminal; `pane` is how the pane looked before."""
 
     def __init__(
-        self, node_id: str, shell: Shell, pane: Pane, stream: Stream, recording: Recording, script: str
+        self, node_id: str, shell: Shell, pane: Pane, stream: Stream, recording: Recording, files: Files
     ) -> None:
         self.node_id = node_id
         self.shell = shell
         self.pane = pane
         self.stream = stream
         self.recording = recording
-        self.script = script  # the one that is sourced after the command
-        self._offset = stream.end
+        self.files = files
+        # Places in the stream; `ended_at` is None while it runs.
+        self.began_at = stream.listen(recording)
+        self.ended_at: int | None = None
         self._began_s = time.monotonic()
+
+    def output_at(self) -> int:
+        """The place where its output begins."""
+        return self.began_at + (self.recording.begins_after or 0)
+
+    def ends_at(self) -> int | None:
+        """The place behind its output and end mark; None while it runs, or where no shell told."""
+        after = self.recording.ends_after
+        return None if after is None else self.began_at + after
 
     def age_s(self) -> float:
         return time.monotonic() - self._began_s
 
+    def has_hook(self) -> bool:
+        """Whether the shell tells of an end also where the command was broken off."""
+        return has_hook(self.shell.kind) and not os.path.exists(self.files.no_hook)
+
     def was_interrupted(self) -> bool:
         """Whether the terminal showed a Ctrl-C since the start."""
-        return _CTRL_C_ECHO in self.stream.read(self._offset)[1]
+        return _CTRL_C_ECHO in self.stream.read(self.began_at).data
+
+    def is_followed(self) -> bool:
+        """Whether its output comes: the mark that the host wrote itself has arrived."""
+        return self.recording.began.is_set() or self.age_s() < BEGIN_WAIT_S
 
 
 class Commands:
     """The commands in all terminals of a host, one per shell. `directory` is for their scripts."""
 
-    def __init__(self, directory: str, terminals: Terminals, panes: Panes, streams: Streams) -> None:
+    def __init__(self, directory: PlainDirectory, terminals: Terminals, panes: Panes, streams: Streams) -> None:
         self._directory = directory
-        self._other_directory: str | None = None
         self._terminals = terminals
         self._panes = panes
         self._streams = streams
         self._lock = threading.Lock()
         # Newest last: a command that is a shell itself has others run in it.
         self._running: dict[str, tuple[Running, ...]] = {}
+        self._last: dict[str, Running] = {}
 
     def start(self, node_id: str, command: str) -> Running:
-        """Start a command. The caller holds the project's turn.
+        """Start a command; only one is started in a terminal at a time.
 
         Raises CtlError when the shell is not at its prompt, a person types there, or the
         shell does not take it; nothing has run then.
@@ -104,11 +136,11 @@ class Commands:
         for _ in range(START_ATTEMPTS - 1):
             try:
                 return self._start(node_id, command)
-            except PromptMoved:
+            except PromptMovedError:
                 continue
         return self._start(node_id, command)
 
-    def wait(self, running: Running, timeout_s: float, stopping) -> str:
+    def wait(self, running: Running, timeout_s: float, stopping: threading.Event) -> str:
         """Wait for the end: DONE, TERMINAL_ENDED, TIMED_OUT, or OTHER_SHELL when the command is one by now.
 
         Raises CtlError when the event `stopping` is set: the host is about to stop.
@@ -121,12 +153,11 @@ class Commands:
             if stopping.is_set():
                 raise CtlError("The host is stopping; the command goes on in its terminal.", "Read the terminal later.")
             shell = waiting_shell(running.pane.pid, running.pane.tty)
-            # dash has no hook in its prompt that could tell.
-            is_interrupted = shell == running.shell and shell.kind == "dash" and running.was_interrupted()
-            if back.is_lasting(is_interrupted or shell not in (None, running.shell)):
-                if not is_interrupted:
+            is_back = shell == running.shell and (self._is_broken_off(running) or not running.is_followed())
+            if back.is_lasting(is_back or shell not in (None, running.shell)):
+                if not is_back:
                     return OTHER_SHELL
-                recording.give_up(_SIGINT_STATUS)
+                recording.give_up(_SIGINT_STATUS if running.was_interrupted() else None)
             elif time.monotonic() >= end_s and not recording.ended.is_set():
                 return TIMED_OUT
         return DONE
@@ -135,39 +166,39 @@ class Commands:
         """The command that was started in a terminal and has not ended, as far as is known."""
         return next(iter(self._running.get(node_id, ())[::-1]), None)
 
+    def last(self, node_id: str) -> Running | None:
+        """The command that was started last in a terminal, whether it has ended or not."""
+        return self._last.get(node_id)
+
     def note_end(self, node_id: str) -> None:
         """A terminal has ended, and with it what ran there."""
         for running in self._running.get(node_id, ()):
             if running.stream.ended:
                 self._forget(running)
 
+    def forget_node(self, node_id: str) -> None:
+        """The node is no more."""
+        self._last.pop(node_id, None)
+
     def tidy(self) -> None:
-        """Remove the scripts of commands whose host was killed before they ended, long ago.
-
-        The other directory of such a host is this one's, if it had one.
-        """
-        self._other_directory = self._recorded()
-        for directory in filter(None, (self._directory, self._other_directory)):
-            with contextlib.suppress(OSError), os.scandir(directory) as entries:
-                for entry in entries:
-                    if _SCRIPT_NAME.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > MAX_SCRIPT_AGE_S:
-                        remove_quietly(entry.path)
-
-    def leave(self) -> None:
-        """The host ends: take away the other directory, unless a command still needs its script there."""
-        if self._other_directory is not None:
+        """Release what waits for a host that was killed, and remove its scripts of long ago."""
+        for path in self._directory.entries():
+            if latches.SUFFIX in os.path.basename(path):
+                latches.release(path)
+                continue
             with contextlib.suppress(OSError):
-                os.rmdir(self._other_directory)
-                remove_quietly(self._pointer())
+                is_old = time.time() - os.stat(path).st_mtime > MAX_SCRIPT_AGE_S
+                if is_old and _SCRIPT_NAME.fullmatch(os.path.basename(path)):
+                    remove_quietly(path)
 
-    def close(self, running: Running) -> tuple[bool, int | None]:
-        """(whether the terminal has ended, its shell's exit status if known), once nobody waits any more."""
+    def close(self, running: Running) -> Closed:
+        """Once nobody waits any more: end the terminal whose shell has ended."""
         node_id = running.node_id
         try:
             pane = self._panes.look(node_id)
             if not pane.dead and is_running(running.pane.pid):
                 self._panes.keep_when_dead(pane, keep=False)
-                return False, None
+                return Closed(ended=False, status=None)
             status = self._panes.dead_status(node_id)
             while running.stream.quiet_s() < QUIET_S and not running.stream.ended:
                 time.sleep(POLL_S)
@@ -175,28 +206,38 @@ class Commands:
         except CtlError:
             status = None
         running.recording.give_up(None)
-        return True, status
+        return Closed(ended=True, status=status)
+
+    @staticmethod
+    def _is_broken_off(running: Running) -> bool:
+        """Whether a shell that is at its prompt will not tell of the command's end any more."""
+        if running.has_hook():
+            return False
+        mode = mode_of(running.pane.tty)
+        # Where the shell has no line editor, a command that reads a line looks like its prompt.
+        return running.was_interrupted() or (mode is not None and not mode.lines)
 
     def _start(self, node_id: str, command: str) -> Running:
         pane = self._panes.look_for_input(node_id)
         stream = self._streams.get(node_id)
         shell = self._prompt(node_id, pane, stream)
         self._refuse_while_running(node_id, shell)
-        pane = self._panes.look_for_input(node_id)  # the cursor, now that the prompt is there
-        handover = Handover(node_id, pane, shell, self._terminals, self._panes)
+        prompt = Prompt(node_id, shell, self._terminals, self._panes, stream)
+        handover = Handover(node_id, prompt, self._terminals, self._panes)
+        pane = prompt.pane
         run_id = os.urandom(4).hex()
-        first, last = (os.path.join(self._script_directory(), f"{run_id}.{number}") for number in (1, 2))
+        files = self._files(run_id)
         recording = Recording(run_id, on_end=lambda: self._forget(running))
-        running = Running(node_id, shell, pane, stream, recording, last)
-        text = scripts(shell.kind, run_id, command, (first, last), "" if pane.alternate else TO_MAIN)
-        stream.listen(recording)
+        running: Running = Running(node_id, shell, pane, stream, recording, files)
+        text = scripts(shell.kind, run_id, command, files)
         with self._lock:
             self._running[node_id] = (*self._running.get(node_id, ()), running)
         try:
-            for path, content in ((first, text.before), (last, text.after)):
+            latch = Latch(files.latch)
+            for path, content in ((files.before, text.before), (files.after, text.after)):
                 write_atomically(path, content.encode())
             self._panes.keep_when_dead(pane, keep=True)
-            handover.type(text.line, recording.began)
+            handover.type(text.line, latch, shown(command) + begin_mark(run_id).decode())
         except BaseException as fault:
             self._forget(running)
             self._panes.keep_when_dead(pane, keep=False)
@@ -204,31 +245,46 @@ class Commands:
                 raise CtlError(f"The command cannot be handed over: {fault.strerror}.") from None
             raise
         finally:
-            remove_quietly(first)
+            remove_quietly(files.before)
+            remove_quietly(files.latch)
+        self._last[node_id] = running
         return running
 
     def _prompt(self, node_id: str, pane: Pane, stream: Stream) -> Shell:
         """The shell, once it waits at its prompt. Raises CtlError when it does not soon."""
         end_s = time.monotonic() + PROMPT_WAIT_S
+        drawn_s = time.monotonic() + DRAWING_WAIT_S
         while True:
             shell = waiting_shell(pane.pid, pane.tty)
+            now_s = time.monotonic()
             # A shell begins to wait before it has drawn its prompt.
-            if shell is not None and (stream.quiet_s() > QUIET_S or time.monotonic() > end_s):
+            if shell is not None and is_drawing(shell) and now_s < drawn_s:
+                end_s = now_s + PROMPT_WAIT_S
+            elif shell is not None and (stream.quiet_s() > QUIET_S or now_s > end_s):
                 return shell
-            if shell is None and time.monotonic() > end_s:
-                program = foreground(pane.pid)
-                raise CtlError(
-                    f"{'A program' if program is None else program.name} runs in terminal {node_id}: "
-                    "no bash, zsh, fish or dash is at its prompt there. Nothing was typed.",
-                    "Read the terminal; wait for the program, interrupt it, or use another terminal.",
-                )
+            elif shell is None and now_s > end_s:
+                raise self._not_a_prompt(node_id, pane)
             time.sleep(POLL_S)
+
+    @staticmethod
+    def _not_a_prompt(node_id: str, pane: Pane) -> CtlError:
+        program, mode = foreground(pane.pid), mode_of(pane.tty)
+        if program is not None and shell_of(program) is not None and mode is not None and mode.lines and not mode.echo:
+            return CtlError(
+                f"Terminal {node_id} does not show what is typed (a password, or stty -echo). Nothing was typed.",
+                "Read the terminal; terminal_input answers what asks there.",
+            )
+        return CtlError(
+            f"{'A program' if program is None else program.name} runs in terminal {node_id}: "
+            f"no {NAMES} is at its prompt there. Nothing was typed.",
+            "Read the terminal; wait for the program, interrupt it, or use another terminal.",
+        )
 
     def _refuse_while_running(self, node_id: str, shell: Shell) -> None:
         for earlier in self._running.get(node_id, ()):
             if earlier.shell.pid != shell.pid and is_running(earlier.shell.pid):
                 continue  # it is the shell in which this one runs
-            if earlier.shell == shell and not earlier.stream.ended and not earlier.was_interrupted():
+            if earlier.shell == shell and not earlier.stream.ended and not self._is_over(earlier):
                 raise CtlError(
                     f"The command that was started {earlier.age_s():.0f} s ago still runs in terminal {node_id}; "
                     "nothing was typed.",
@@ -236,9 +292,16 @@ class Commands:
                 )
             self._forget(earlier)
 
+    def _is_over(self, earlier: Running) -> bool:
+        """Whether a command that has told no end has ended all the same: its shell is at its prompt."""
+        return earlier.was_interrupted() or not earlier.is_followed() or self._is_broken_off(earlier)
+
     def _forget(self, running: Running) -> None:
+        if running.ended_at is None:
+            running.ended_at = running.stream.end
         running.stream.ignore(running.recording)
-        remove_quietly(running.script)
+        for path in (running.files.after, running.files.no_hook):
+            remove_quietly(path)
         with self._lock:
             left = tuple(one for one in self._running.get(running.node_id, ()) if one is not running)
             if left:
@@ -246,38 +309,19 @@ class Commands:
             else:
                 self._running.pop(running.node_id, None)
 
-    def _script_directory(self) -> str:
-        """A private directory whose path needs no quotes in any shell."""
-        private_directory(self._directory)
-        if _is_safe(self._directory):
-            return self._directory
-        # A shell will read what lies there: it has to be the directory that was made.
-        if self._other_directory is None or not is_ours(self._other_directory):
-            made = tempfile.mkdtemp(prefix="termsprawlctl-")
-            if not _is_safe(made):
-                os.rmdir(made)
-                made = tempfile.mkdtemp(prefix="termsprawlctl-", dir="/tmp")
-            self._other_directory = made
-            write_atomically(self._pointer(), os.fsencode(made))
-        return self._other_directory
-
-    def _pointer(self) -> str:
-        """The file that names the other directory, for the next host where this one is killed."""
-        return os.path.join(self._directory, "scripts.path")
-
-    def _recorded(self) -> str | None:
-        try:
-            path = os.fsdecode(read_small(self._pointer()))
-        except OSError:
-            return None
-        return path if _is_safe(path) and is_ours(path) else None
+    def _files(self, run_id: str) -> Files:
+        directory = self._directory.path()
+        first, last = (os.path.join(directory, f"{run_id}.{number}") for number in (1, 2))
+        base = os.path.join(directory, run_id)
+        return Files(before=first, after=last, latch=base + latches.SUFFIX, no_hook=base + ".no-hook")
 
 
 def settle(pane: Pane, stream: Stream) -> None:
     """After a command's end: wait until the shell has drawn its prompt, for a moment."""
     end_s = time.monotonic() + SETTLE_S
     while time.monotonic() < end_s and is_running(pane.pid):
-        if stream.quiet_s() > QUIET_S and waiting_shell(pane.pid, pane.tty) is not None:
+        shell = waiting_shell(pane.pid, pane.tty)
+        if shell is not None and stream.quiet_s() > QUIET_S and not is_drawing(shell):
             return
         time.sleep(POLL_S)
 
@@ -296,7 +340,3 @@ class Lasting:
         if self._since_s is None:
             self._since_s = time.monotonic()
         return time.monotonic() - self._since_s > self._duration_s
-
-
-def _is_safe(directory: str) -> bool:
-    return len(directory) <= MAX_SAFE_DIRECTORY_CHARS and _SAFE_PATH.fullmatch(directory) is not None

@@ -1,149 +1,172 @@
 """Type a line into a shell that waits at its prompt, so that nobody sees it, and see it taken.
 
 While the line is typed and accepted the pane shows its alternate screen, the one that
-editors draw on: the host switches to it by writing to the terminal's device, and what
-the line runs has to switch back.
+editors draw on: the host switches to it by writing to the terminal's device, and back as
+soon as the script that the line sources waits at its latch.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import select
 import time
 
 from ....base.errors import CtlError
-from ..foreground import Shell, waiting_shell
+from ..foreground import is_drawing, waiting_shell
 from ..nodes import Terminals
-from ..panes import Pane, Panes
+from ..panes import Panes
+from ..prompts import CLEAR_LINE, ECHO_WAIT_S, HalfTypedError, Prompt, wait_until
 from ..screen.grid import cells_of
+from .latch import Latch
 
-TO_MAIN = "\x1b[?1049l"
+_TO_MAIN = "\x1b[?1049l"
 _TO_ALTERNATE = "\x1b[?1049h"
-# To the end of the line and erase it all: in emacs and vi modes, and without any editor.
-_CLEAR_LINE = "\x05\x15"
-_ERASE_LINE, _ERASE_ONE, _YANK = "\x15", "\x7f", "\x19"
-ECHO_WAIT_S = 3.0  # from typing the line to seeing it
-ECHO_CHARS = 40  # enough to know the line by its end
+PROBE_CHARS = 10  # of the line, typed first
+ECHO_CHARS = 16  # enough to know the line by its end
 START_WAIT_S = 5.0  # from Enter to the start, on a loaded machine
 NOT_TAKEN_S = 1.5  # a shell that is back at a prompt for so long has not taken the line
-WATCH_S = 0.05
+UNDO_WAIT_S = 3.0
+DEVICE_WAIT_S = 2.0  # until a terminal's device takes what is written to it
+WATCH_S = 0.01
 POLL_S = 0.01
 
 
-class PromptMoved(CtlError):
-    """The prompt was drawn anew while the line was typed; the line was given up."""
-
-
 class Handover:
-    """One line for one shell. `pane` is how the pane looked at the prompt."""
+    """One line for the shell at a prompt."""
 
-    def __init__(self, node_id: str, pane: Pane, shell: Shell, terminals: Terminals, panes: Panes) -> None:
+    def __init__(self, node_id: str, prompt: Prompt, terminals: Terminals, panes: Panes) -> None:
         self._node_id = node_id
-        self._pane = pane
-        self._shell = shell
+        self._prompt = prompt
+        self._pane = prompt.pane
+        self._shell = prompt.shell
         self._terminals = terminals
         self._panes = panes
-        # What a shell that cannot yank has to be given back.
-        self._row = panes.screen(node_id, pane)[pane.line] if shell.kind == "dash" else ""
         self._is_settled = False  # nothing of ours is left at the prompt or on the screen
 
-    def type(self, line: str, started) -> None:
-        """Type the line and wait for the event `started`. Raises CtlError; nothing has run then."""
+    def type(self, line: str, latch: Latch, shown: str) -> None:
+        """Type the line, wait until it is taken up, show `shown` in its place and let it go on.
+
+        Raises CtlError; nothing has run then, and nothing will.
+        """
         try:
-            self._type(line, started)
-        except BaseException:
+            self._type(line, latch)
+            # As the shell would have echoed it; the shell waits at the latch meanwhile.
+            write_to(self._pane.tty, ("" if self._pane.alternate else _TO_MAIN) + shown)
+            latch.go()
+        except BaseException as fault:
+            latch.cancel()
             if not self._is_settled:  # tmux could not be run in the middle of it, for example
-                self._give_up()
+                self._give_up(line)
+            if isinstance(fault, OSError):
+                raise CtlError(
+                    f"The shell in terminal {self._node_id} was interrupted; nothing was run.", "Try again."
+                ) from None
             raise
 
-    def _type(self, line: str, started) -> None:
+    def _type(self, line: str, latch: Latch) -> None:
         pane, node_id = self._pane, self._node_id
         # A pane that shows the alternate screen already (a program left it behind) has no other.
         if not pane.alternate:
-            _write_to(pane.tty, _TO_ALTERNATE)
-        self._terminals.type(node_id, _CLEAR_LINE + line)
-        column = self._wait_for_echo(line)
-        if column > pane.column:
-            self._give_up()
-            raise PromptMoved(f"The prompt in terminal {node_id} keeps changing; nothing was run.", "Try again.")
-        if column < pane.column:
-            self._take_back(line, column)
+            write_to(pane.tty, _TO_ALTERNATE)
+        try:
+            self._prompt.begin(line[:PROBE_CHARS])
+        except HalfTypedError:
+            self._is_settled = True
+            self._show_main()
+            raise
+        self._terminals.type(node_id, line[PROBE_CHARS:])
+        # An editor that scrolls sideways shows the end only.
+        if not wait_until(lambda: line[-ECHO_CHARS:] in self._screen(), ECHO_WAIT_S):
             raise CtlError(
-                f"Somebody has begun to type a command in terminal {node_id}; nothing was run.",
-                "Ask them, or use another terminal.",
+                f"The shell in terminal {node_id} stopped to show what is typed; nothing was run.", "Try again."
             )
         self._panes.press(node_id, pane, ["Enter"])
-        if not self._wait_for_start(started):
-            self._give_up()
-            raise CtlError(
-                f"The shell in terminal {node_id} did not start the command: it waits for the rest of an earlier one, "
-                "or it hangs. Ctrl-C was pressed.",
-                "Read the terminal, then try again.",
-            )
-
-    def _wait_for_echo(self, line: str) -> int:
-        """The column where the line begins. Raises CtlError when it never comes."""
-        columns, rows = self._pane.columns, self._pane.rows
-        # A screen that is too small for the line shows its end.
-        shown = line if len(line) < columns * (rows - 1) else line[-ECHO_CHARS:]
-        end_s = time.monotonic() + ECHO_WAIT_S
-        while time.monotonic() < end_s:
-            screen = "".join(cells_of(row, columns) for row in self._panes.screen(self._node_id, self._pane))
-            at = screen.rfind(shown)
-            if at >= 0:
-                return (at + len(shown) - len(line)) % columns
-            time.sleep(POLL_S)
-        self._give_up()
+        if self._wait_for_start(latch):
+            return
+        latch.cancel()
+        reason = self._last_words()
+        self._give_up(line)
         raise CtlError(
-            f"The shell in terminal {self._node_id} does not show what is typed; nothing was run.",
-            "Read the terminal. If its line editor is in another mode, use terminal_submit.",
+            f"The shell in terminal {node_id} did not take up the command, and nothing was run: "
+            + (f"it said {reason!r}." if reason else "it waits for the rest of an earlier one, or it hangs.")
+            + " Ctrl-C was pressed.",
+            "Read the terminal, then try again, or use terminal_submit.",
         )
 
-    def _wait_for_start(self, started) -> bool:
+    def _wait_for_start(self, latch: Latch) -> bool:
         end_s, back_s = time.monotonic() + START_WAIT_S, None
-        while not started.wait(WATCH_S):
+        while not latch.is_taken():
             now_s = time.monotonic()
             back_s = (back_s or now_s) if waiting_shell(self._pane.pid, self._pane.tty) else None
             if now_s > end_s or (back_s is not None and now_s - back_s > NOT_TAKEN_S):
-                return started.is_set()
+                return latch.is_taken()
+            time.sleep(WATCH_S)
         return True
 
-    def _take_back(self, line: str, column: int) -> None:
-        """Put the half-typed line back that was cleared."""
-        if self._shell.kind == "dash":
-            cleared = cells_of(self._row, self._pane.columns)[column : self._pane.column]
-            undo = _ERASE_LINE + cleared.replace("\0", "")
-        else:
-            # Erased one by one the line does not become what is yanked.
-            undo = _ERASE_ONE * len(line) + _YANK
-        self._terminals.type(self._node_id, undo)
-        self._is_settled = True
-        self._show_main()
+    def _last_words(self) -> str:
+        """What the shell said to the line on the screen that nobody sees; "" for nothing."""
+        try:
+            rows = self._panes.screen(self._node_id, self._pane)
+        except CtlError:
+            return ""
+        said = [row.strip() for row in rows if ": " in row and "__termsprawl" not in row and row.strip()]
+        return said[-1][-200:] if said else ""
 
-    def _give_up(self) -> None:
+    def _give_up(self, line: str) -> None:
         """Leave the shell at a fresh prompt, if it is at one at all."""
         self._is_settled = True
-        self._show_main()
+        name = line.split(";", 1)[0].rpartition("/")[2] or line
         with contextlib.suppress(CtlError):
-            if waiting_shell(self._pane.pid, self._pane.tty) is not None:
+            # A prompt that is still being drawn gets the line only then: it would stay there.
+            wait_until(lambda: not is_drawing(self._shell), UNDO_WAIT_S)
+            if waiting_shell(self._pane.pid, self._pane.tty) is None:
+                self._show_main()
+                return
+            if name in self._screen():
+                self._terminals.type(self._node_id, CLEAR_LINE)
+            self._show_main()
+            self._panes.press(self._node_id, self._pane, ["C-c"])
+            wait_until(lambda: not is_drawing(self._shell), UNDO_WAIT_S)
+            time.sleep(POLL_S)
+            if name in self._screen():
                 self._panes.press(self._node_id, self._pane, ["C-c"])
+            return
+        self._show_main()
+
+    def _screen(self) -> str:
+        columns = self._pane.columns
+        return "".join(cells_of(row, columns) for row in self._panes.screen(self._node_id, self._pane))
 
     def _show_main(self) -> None:
         if not self._pane.alternate:
             with contextlib.suppress(CtlError):
-                _write_to(self._pane.tty, TO_MAIN)
+                write_to(self._pane.tty, _TO_MAIN)
 
 
-def _write_to(tty: str, text: str) -> None:
-    """Print on a terminal from outside. Raises CtlError when it takes nothing."""
+def write_to(tty: str, text: str) -> None:
+    """Print on a terminal from outside. Raises CtlError when it does not take it all in time."""
+    data, end_s = memoryview(text.encode()), time.monotonic() + DEVICE_WAIT_S
     try:
         descriptor = os.open(tty, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            os.write(descriptor, text.encode())
+            while data:
+                if not _takes(descriptor, end_s - time.monotonic()):
+                    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(descriptor, data) :]
         finally:
             os.close(descriptor)
     except OSError as error:
         raise CtlError(
-            f"The terminal's device takes no output ({error.strerror}); nothing was typed.",
+            f"The terminal's device takes no output ({error.strerror}); nothing was run.",
             "Somebody may have stopped it with Ctrl-S; Ctrl-Q lets it go on.",
         ) from None
+
+
+def _takes(descriptor: int, timeout_s: float) -> bool:
+    """Whether a descriptor takes output, at the latest after a while."""
+    writable = select.poll()
+    writable.register(descriptor, select.POLLOUT)
+    return bool(writable.poll(1000 * max(0.0, timeout_s)))

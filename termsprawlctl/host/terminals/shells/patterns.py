@@ -10,6 +10,7 @@ import contextlib
 import json
 import subprocess
 import sys
+from typing import IO, Any, cast
 
 from ....base.errors import CtlError
 
@@ -59,6 +60,7 @@ class Pattern:
             )
         except OSError as error:
             raise CtlError(f"Cannot start a matcher for the pattern: {error.strerror}.") from None
+        self._input, self._output = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
         answer = self._ask(pattern)
         if "error" in answer:
             self.close()
@@ -70,16 +72,16 @@ class Pattern:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            self._input.close()
         self._process.kill()
         self._process.wait()
-        self._process.stdout.close()
+        self._output.close()
 
-    def _ask(self, value: str):
+    def _ask(self, value: str) -> Any:
         try:
-            self._process.stdin.write(json.dumps(value).encode() + b"\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
+            self._input.write(json.dumps(value).encode() + b"\n")
+            self._input.flush()
+            line = self._output.readline()
         except OSError:
             line = b""
         if not line:

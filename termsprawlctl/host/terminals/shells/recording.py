@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..screen.transcript import Transcript
 from .scripts import begin_mark, end_mark
@@ -23,6 +25,15 @@ _STYLE = rb"(?:\x1b\[[0-9;]{0,32}m|\x1b\(B){0,8}"
 _NO_NEWLINE = re.compile(_STYLE + rb"(?:[%#]|\xe2\x8f\x8e)" + _STYLE + rb" {8,}\r(?:\xe2\x8f\x8e)? *\r?[^\n]{0,16}\Z")
 
 
+@dataclass(frozen=True)
+class Output:
+    """What a command wrote, as text; `truncated`: something is left out of it; `full_screen`: such a program ran."""
+
+    text: str
+    truncated: bool
+    full_screen: bool
+
+
 class Recording:
     """A listener of the terminal's stream.
 
@@ -31,7 +42,7 @@ class Recording:
     thread.
     """
 
-    def __init__(self, run_id: str, on_end=lambda: None) -> None:
+    def __init__(self, run_id: str, on_end: Callable[[], None] = lambda: None) -> None:
         self.began = threading.Event()
         self.ended = threading.Event()
         self.status: int | None = None
@@ -40,6 +51,10 @@ class Recording:
         self._end = end_mark(run_id)
         self._on_end = on_end
         self._lock = threading.Lock()
+        # How many bytes came up to the end of each mark, since the listening began.
+        self.begins_after: int | None = None
+        self.ends_after: int | None = None
+        self._seen = 0
         self._shows_prompt = False
         self._held = b""
         self._head = bytearray()
@@ -49,6 +64,7 @@ class Recording:
     def __call__(self, data: bytes) -> None:
         """The next bytes of the stream."""
         with self._lock:
+            self._seen += len(data)
             self._take(self._held + data)
         if self.ended.is_set():
             self._on_end()
@@ -56,6 +72,8 @@ class Recording:
     def give_up(self, status: int | None) -> None:
         """There will be no end mark: this is how it ended, as far as one can tell; None for not at all."""
         with self._lock:
+            if self.ended.is_set():
+                return
             self.status = status
             self._shows_prompt = status is not None
             self._ended_s = time.monotonic()
@@ -66,11 +84,8 @@ class Recording:
         """Since the command began, to its end or to now."""
         return round(1000 * ((self._ended_s or time.monotonic()) - self._began_s))
 
-    def output(self, columns: int, rows: int, line: int) -> tuple[str, bool, bool]:
-        """(text, whether something is left out of it, whether a full-screen program ran).
-
-        `line` is the screen line where the output began.
-        """
+    def output(self, columns: int, rows: int, line: int) -> Output:
+        """What came between the marks; `line` is the screen line where the output began."""
         with self._lock:
             head, tail, size = bytes(self._head), bytes(self._tail), self.size
             unfinished = self._held if self.began.is_set() else b""
@@ -87,16 +102,13 @@ class Recording:
             if self._shows_prompt:  # in the last line
                 text = text.rpartition("\n")[0]
             if len(text) <= HEAD_CHARS + TAIL_CHARS:
-                return text, False, whole.used_alternate
-            return _shortened(text[:HEAD_CHARS], text[-TAIL_CHARS:], size), True, whole.used_alternate
+                return Output(text, False, whole.used_alternate)
+            return Output(_shortened(text[:HEAD_CHARS], text[-TAIL_CHARS:], size), True, whole.used_alternate)
         # What lies between is lost: begin the rest at a line of its own.
         rest = Transcript(columns, rows, alternate=whole.alternate)
         rest.feed(tail[tail.find(b"\n") + 1 :] + unfinished)
-        return (
-            _shortened(whole.text()[:HEAD_CHARS], rest.text()[-TAIL_CHARS:], size),
-            True,
-            whole.used_alternate or rest.used_alternate,
-        )
+        text = _shortened(whole.text()[:HEAD_CHARS], rest.text()[-TAIL_CHARS:], size)
+        return Output(text, True, whole.used_alternate or rest.used_alternate)
 
     def _take(self, data: bytes) -> None:
         if self.ended.is_set():
@@ -107,10 +119,12 @@ class Recording:
                 self._held = data[-len(self._begin) :]
                 return
             self._began_s = time.monotonic()
+            self.begins_after = self._seen - len(data) + at + len(self._begin)
             self.began.set()
             data = data[at + len(self._begin) :]
         match = self._end.search(data)
         if match:
+            self.ends_after = self._seen - len(data) + match.end()
             self._keep(data[: match.start()])
             self._held = b""
             self.status = int(match[1])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import threading
 import time
-from collections import namedtuple
+from dataclasses import dataclass
 
 from ....base.errors import CtlError
 from ..foreground import waiting_shell
@@ -22,33 +24,63 @@ BACK_AT_PROMPT_S = 0.1
 MAX_STEP_BYTES = 64 << 10
 # After so much the transcript begins anew, so that searching it stays cheap.
 MAX_TRANSCRIPT_BYTES = 256 << 10
+# What shells with their integration print after each command.
+_SHELLS_OWN_END = re.compile(rb"\x1b\]133;D;([0-9]{1,3})(?:;(?!termsprawl=)[^\x07\x1b]*)?(?:\x07|\x1b\\)")
 
-# What to wait for; None for what does not matter.
-Conditions = namedtuple("Conditions", "text pattern idle_s exits")
-# reason: text, pattern, idle, exit or timeout. match: the lines with the match. offset:
-# how far the output was looked at. output: the last of what was new. exit_status: of a
-# command that terminal_run had started.
-Outcome = namedtuple("Outcome", "reason match offset output exit_status")
+
+@dataclass(frozen=True)
+class Conditions:
+    """What to wait for; None for what does not matter."""
+
+    text: str | None = None
+    pattern: str | None = None
+    idle_s: float | None = None
+    exits: bool = False
+
+    def is_empty(self) -> bool:
+        return self == Conditions()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What ended a wait.
+
+    `reason`: text, pattern, idle, exit or timeout. `match`: the lines with the match.
+    `offset`: how far the output was looked at. `output`: the last of what was new.
+    `exit_status`: of the command that ended, None where the shell does not tell.
+    """
+
+    reason: str
+    match: str | None
+    offset: int
+    output: str
+    exit_status: int | None
 
 
 class Wait:
-    """One wait, beginning now: what the terminal wrote before counts for nothing."""
+    """One wait, which looks at what the terminal wrote from the place `offset` on.
 
-    def __init__(self, stream: Stream, pane: Pane, conditions: Conditions, running: Running | None) -> None:
+    `run` is the command that terminal_run started there last, if it belongs to that time.
+    """
+
+    def __init__(self, stream: Stream, pane: Pane, conditions: Conditions, run: Running | None, offset: int) -> None:
         self._stream = stream
         self._pane = pane
         self._conditions = conditions
-        self._running = running
-        self._offset = stream.end
+        self._run_before = run
+        self._offset = self._began_at = offset
         self._alternate = pane.alternate
         self._began_s = time.monotonic()
         self._transcript = self._new_transcript()
+        self._transcript.feed(stream.context(offset))
+        self._transcript.mark()
         self._fed = 0
         self._back = Lasting(BACK_AT_PROMPT_S)
-        # The end of nothing is no end: something has to run first.
-        self._was_busy = running is not None or waiting_shell(pane.pid, pane.tty) is None
+        # The end of nothing is no end: something has to run first, or to have run since that place.
+        self._was_busy = run is not None or waiting_shell(pane.pid, pane.tty) is None
+        self._was_busy = self._was_busy or b"\n" in stream.read(offset).data
 
-    def run(self, timeout_s: float, stopping) -> Outcome:
+    def run(self, timeout_s: float, stopping: threading.Event) -> Found:
         """Block until something happens.
 
         Raises CtlError for a pattern that is none or takes too long, and when the event
@@ -61,7 +93,7 @@ class Wait:
             if pattern is not None:
                 pattern.close()
 
-    def _run(self, pattern: Pattern | None, end_s: float, stopping) -> Outcome:
+    def _run(self, pattern: Pattern | None, end_s: float, stopping: threading.Event) -> Found:
         while True:
             left_s = end_s - time.monotonic()
             more = self._stream.wait_beyond(self._offset, max(0.0, min(POLL_S, left_s)))
@@ -71,30 +103,31 @@ class Wait:
             if more:  # let some come together; searching for every few bytes costs too much
                 time.sleep(min(BATCH_S, max(0.0, left_s)))
             if self._stream.ended and not more:
-                return self._outcome("exit", exit_status=self._exit_status())
+                return self._found("exit", exit_status=self._exit_status())
             if self._conditions.exits and self._has_exited():
                 settle(self._pane, self._stream)
                 self._offset = self._stream.end
-                return self._outcome("exit", exit_status=self._exit_status())
+                return self._found("exit", exit_status=self._exit_status())
             idle_s = self._conditions.idle_s
             if idle_s is not None and min(self._stream.quiet_s(), time.monotonic() - self._began_s) >= idle_s:
-                return self._outcome("idle")
+                return self._found("idle")
             if left_s <= 0:
-                return self._outcome("timeout")
+                return self._found("timeout")
             if stopping.is_set():
                 raise CtlError(
                     "The host is stopping; the terminal goes on without it.",
                     "Once session_info answers again, read the terminal, then wait anew.",
                 )
 
-    def _look(self, pattern: Pattern | None) -> Outcome | None:
+    def _look(self, pattern: Pattern | None) -> Found | None:
         """Take what came and search it."""
-        start, data = self._stream.read(self._offset)
-        self._offset = start + len(data)
+        part = self._stream.read(self._offset)
+        data = part.data
+        self._offset = part.start + len(data)
         text = self._conditions.text
         if len(data) > MAX_STEP_BYTES:
             if text is not None and text.encode("utf-8", "replace") in data:
-                return self._outcome("text", match=text)
+                return self._found("text", match=text)
             data = data[data.find(b"\n", -MAX_STEP_BYTES) + 1 :]
             self._begin_anew()
         elif self._fed > MAX_TRANSCRIPT_BYTES and b"\n" in data:
@@ -109,35 +142,39 @@ class Wait:
         self._fed += len(data)
         return self._search(pattern)
 
-    def _search(self, pattern: Pattern | None) -> Outcome | None:
+    def _search(self, pattern: Pattern | None) -> Found | None:
         if self._conditions.text is None and pattern is None:
             return None
-        shown = self._transcript.text()
+        shown = self._transcript.since()
         if self._transcript.alternate:
             shown = f"{shown}\n{self._transcript.shown_text()}"
         if pattern is not None:
             match = pattern.search(shown)
-            return None if match is None else self._outcome("pattern", match=match)
-        at = shown.find(self._conditions.text)
+            return None if match is None else self._found("pattern", match=match)
+        text = self._conditions.text or ""
+        at = shown.find(text)
         if at < 0:
             return None
         begin = shown.rfind("\n", 0, at) + 1
-        end = shown.find("\n", at + len(self._conditions.text))
-        return self._outcome("text", match=shown[begin:] if end < 0 else shown[begin:end])
+        end = shown.find("\n", at + len(text))
+        return self._found("text", match=shown[begin:] if end < 0 else shown[begin:end])
 
     def _has_exited(self) -> bool:
-        running = self._running
-        if running is not None and running.recording.ended.is_set():
+        run = self._run_before
+        if run is not None and run.recording.ended.is_set():
             return True
         shell = waiting_shell(self._pane.pid, self._pane.tty)
         if shell is None:
             self._was_busy = True
         # A command that reads a line looks like a prompt; the one that we started tells its end itself.
-        may_tell = running is not None and shell == running.shell and not running.was_interrupted()
+        may_tell = run is not None and shell == run.shell and not run.was_interrupted()
         return self._back.is_lasting(self._was_busy and shell is not None and not may_tell)
 
     def _exit_status(self) -> int | None:
-        return None if self._running is None else self._running.recording.status
+        if self._run_before is not None:
+            return self._run_before.recording.status
+        ends = _SHELLS_OWN_END.findall(self._stream.read(self._began_at).data)
+        return int(ends[-1]) if ends else None
 
     def _begin_anew(self) -> None:
         self._alternate = self._transcript.alternate
@@ -147,5 +184,5 @@ class Wait:
     def _new_transcript(self) -> Transcript:
         return Transcript(self._pane.columns, self._pane.rows, alternate=self._alternate)
 
-    def _outcome(self, reason: str, match: str | None = None, exit_status: int | None = None) -> Outcome:
-        return Outcome(reason, match, self._offset, self._transcript.text(), exit_status)
+    def _found(self, reason: str, match: str | None = None, exit_status: int | None = None) -> Found:
+        return Found(reason, match, self._offset, self._transcript.since(), exit_status)

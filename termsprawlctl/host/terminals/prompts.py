@@ -1,0 +1,150 @@
+"""Type a line at a shell's prompt only where nothing is typed there yet.
+
+Nothing tells what stands on a shell's edit line. So it is cleared, the beginning of the new
+line is typed, and where that begins shows whether something was there: then it is put back.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+from ...base.errors import CtlError
+from .foreground import Shell, is_drawing
+from .nodes import Terminals
+from .panes import Client, Panes
+from .screen.grid import cells_of
+from .streams import Stream
+
+# To the end of the line and erase it all: in emacs and vi modes, and without any editor.
+CLEAR_LINE = "\x05\x15"
+_ERASE_LINE, _ERASE_ONE, _YANK = "\x15", "\x7f", "\x19"
+# Shells that give back with Ctrl-Y what Ctrl-U took.
+_YANKS = ("bash", "zsh", "fish", "mksh", "yash")
+ECHO_WAIT_S = 3.0  # from typing to seeing it
+DRAWN_WAIT_S = 5.0
+QUIET_S = 0.03  # without output a prompt is taken as drawn
+POLL_S = 0.01
+_PROBE_CHARS = 40
+# Of a line: what every shell shows as it is typed.
+_PROBE = re.compile(r"[!-~][ -~]*")
+# What terminals answer to questions (cursor position, attributes, colours), as shells show it.
+_REPLY = re.compile(r"(\^\[|\x1b)?\[?[?>]?[0-9;]+[Rcntu]|(\^\[|\x1b)?\]?1?[0-9];rgb:[0-9a-f/]*.{0,3}")
+_MAX_REPLIES = 20
+
+
+class HalfTypedError(CtlError):
+    """Somebody has begun to type at a prompt; what was there is there again."""
+
+    def __init__(self, node_id: str) -> None:
+        super().__init__(
+            f"Somebody has begun to type a command in terminal {node_id}; nothing was run.",
+            "Ask them, use another terminal, or drop what is there with terminal_interrupt.",
+        )
+
+
+class PromptMovedError(CtlError):
+    """The prompt was drawn anew while a line was typed."""
+
+
+class Prompt:
+    """The prompt of a shell, as it is before anything is typed; `pane` is how the pane looked."""
+
+    def __init__(self, node_id: str, shell: Shell, terminals: Terminals, panes: Panes, stream: Stream) -> None:
+        self._node_id = node_id
+        self.shell = shell
+        self._terminals = terminals
+        self._panes = panes
+        wait_until(lambda: not is_drawing(shell) and stream.quiet_s() > QUIET_S, DRAWN_WAIT_S)
+        self.pane = panes.look_for_input(node_id)
+        self._row = cells_of(panes.screen(node_id, self.pane)[self.pane.line], self.pane.columns)
+
+    def submit(self, command: str) -> None:
+        """Type a command and press Enter. Raises CtlError; nothing is changed then."""
+        match = _PROBE.match(command)
+        probe = match[0][:_PROBE_CHARS] if match else ""
+        if probe:
+            try:
+                self.begin(probe)
+            except PromptMovedError:
+                pass  # the line is what was asked for, wherever it begins
+            except EchoError:
+                self._terminals.type(self._node_id, CLEAR_LINE)
+                raise
+        self._terminals.submit(self._node_id, command[len(probe) :])
+
+    def begin(self, probe: str) -> None:
+        """Type the beginning of a line, of characters that every shell shows, where none is yet.
+
+        Raises HalfTypedError where there is one, EchoError where nothing shows, and
+        PromptMovedError where it stands elsewhere than the cursor stood.
+        """
+        self._terminals.type(self._node_id, CLEAR_LINE + probe)
+        column = self._wait_for_echo(probe)
+        if column > self.pane.column:
+            raise PromptMovedError(
+                f"The prompt in terminal {self._node_id} keeps changing; nothing was run.", "Try again."
+            )
+        replaced = self._row[column : self.pane.column]
+        if column < self.pane.column and not is_leaked_reply(replaced, self._node_id, self._panes.clients()):
+            self._terminals.type(self._node_id, self._undo(len(probe), column))
+            wait_until(lambda: self._panes.look(self._node_id).column == self.pane.column, ECHO_WAIT_S)
+            raise HalfTypedError(self._node_id)
+
+    def _wait_for_echo(self, probe: str) -> int:
+        """The column where what was typed begins."""
+        column = -1
+
+        def is_shown() -> bool:
+            nonlocal column
+            pane = self._panes.look(self._node_id)
+            cells = "".join(cells_of(row, pane.columns) for row in self._panes.screen(self._node_id, pane))
+            # Behind the last column the cursor stands on it.
+            for at in (pane.line * pane.columns + pane.column, pane.line * pane.columns + pane.column + 1):
+                if cells[:at].endswith(probe):
+                    column = (at - len(probe)) % pane.columns
+                    return True
+            return False
+
+        if not wait_until(is_shown, ECHO_WAIT_S):
+            raise EchoError(
+                f"The shell in terminal {self._node_id} does not show what is typed; nothing was run.",
+                "Its echo may be off (stty echo), or its errors sent elsewhere (exec 2>/dev/tty). Read the terminal; "
+                "terminal_submit with force: true types all the same.",
+            )
+        return column
+
+    def _undo(self, typed: int, column: int) -> str:
+        """The keys that take back what was typed, and put back what stood in the row from a column on."""
+        if self.shell.kind not in _YANKS:
+            return _ERASE_LINE + self._row[column : self.pane.column].replace("\0", "")
+        # Erased one by one the line does not become what is yanked.
+        return _ERASE_ONE * typed + _YANK
+
+
+class EchoError(CtlError):
+    """A shell does not show what is typed."""
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Poll until a condition is true; False where it is not in time."""
+    end_s = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def is_leaked_reply(text: str, node_id: str, clients: dict[str, Client]) -> bool:
+    """Whether a text at a prompt is nothing but a terminal's replies, and no person can have typed it."""
+    text = text.replace("\0", "").strip()
+    for _ in range(_MAX_REPLIES):
+        match = _REPLY.match(text)
+        if match is None:
+            return False
+        text = text[match.end() :]
+        if not text:
+            return all(client.node_id != node_id for client in clients.values())
+    return False
