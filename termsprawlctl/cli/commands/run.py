@@ -12,7 +12,7 @@ from ..results import require_session
 EPILOG = """\
 examples:
   termsprawlctl run -- make test
-  termsprawlctl run n-1 -- 'cd src && ls | wc -l'
+  termsprawlctl run n-1 -- 'cd src && ls'
   termsprawlctl run --timeout 600 n-1 -- ./deploy.sh
   termsprawlctl run --json -- uname -a
 

@@ -26,7 +26,7 @@ MAX_REQUEST_ID_CHARS = 200
 @handles("terminal_run")
 def terminal_run(host: HostContext, caller: Caller, args: Arguments) -> Later:
     command, timeout_s = typed_text(args, "command"), _timeout_s(args)
-    node_id = others_terminal(host, session, args)
+    node_id = others_terminal(host, caller, args)
     if not command.strip():
         raise ToolRefusal("The command is empty; nothing was run.", "Give a command line.")
     running = host.commands.start(node_id, command)
@@ -89,7 +89,7 @@ def _started(host: HostContext, running: Running) -> dict[str, Any]:
 
 @handles("terminal_wait")
 def terminal_wait(host: HostContext, caller: Caller, args: Arguments) -> Later:
-    node_id = terminal(host, session, args)
+    node_id = terminal(host, caller, args)
     text, pattern = args.get("text"), args.get("pattern")
     if text is not None and pattern is not None:
         raise ToolRefusal("Both text and pattern are given.", "Give one of them.")
@@ -127,12 +127,13 @@ def _run_since(host: HostContext, stream: Stream, node_id: str, offset: int) -> 
     if running is not None:
         return running
     last = host.commands.last(node_id)
-    is_known = last is not None and last.stream is stream and last.ended_at is not None
-    return last if is_known and last.ended_at > offset else None
+    if last is None or last.stream is not stream or last.ended_at is None:
+        return None
+    return last if last.ended_at > offset else None
 
 
 def _finish_wait(host: HostContext, node_id: str, stream: Stream, found: Found) -> dict[str, Any]:
-    value = {"nodeId": node_id, "reason": found.reason}
+    value: dict[str, Any] = {"nodeId": node_id, "reason": found.reason}
     if found.match is not None:
         value["match"] = found.match[-TAIL_CHARS:]
     if found.exit_status is not None:
@@ -149,7 +150,7 @@ def _finish_wait(host: HostContext, node_id: str, stream: Stream, found: Found) 
 
 @handles("terminal_since")
 def terminal_since(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
-    node_id = terminal(host, session, args)
+    node_id = terminal(host, caller, args)
     pane = host.panes.look(node_id)
     stream = host.streams.get(node_id)
     cursor = args.get("cursor")
@@ -188,7 +189,7 @@ def terminal_since(host: HostContext, caller: Caller, args: Arguments) -> dict[s
 @handles("terminal_send")
 def terminal_send(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     text = typed_text(args, "text")
-    node_id = others_terminal(host, session, args)
+    node_id = others_terminal(host, caller, args)
     names, request_id = args.get("keys", []), args["requestId"]
     if not text and not names:
         raise ToolRefusal("Nothing is given to type.", "Give text, keys, or both.")
