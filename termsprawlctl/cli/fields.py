@@ -25,7 +25,7 @@ def read_arguments(words: list[str], operation: str | None) -> object:
         return {}
     for word in words:
         if not console.is_text(word):
-            raise UsageError("the arguments are not valid UTF-8 text.")
+            raise UsageError("the arguments are not valid UTF-8 text.", "Pass them in a file with @FILE.")
     if _FIELD.fullmatch(words[0]):
         return _fields(words, _kinds(operation))
     if len(words) > 1:
@@ -41,12 +41,12 @@ def _one(word: str) -> object:
         try:
             return _parse(console.read_input(MAX_INPUT_BYTES), "standard input")
         except CtlError as error:
-            raise UsageError(error.message + ".") from None
+            raise UsageError(error.message + ".", "Pass them in a file with @FILE.") from None
     if word.startswith("@"):
         try:
             return _parse(read_small(word[1:], MAX_INPUT_BYTES), word[1:])
         except OSError as error:
-            raise UsageError(f"cannot read {word[1:]}: {error.strerror}.") from None
+            raise UsageError(f"cannot read {word[1:]}: {error.strerror}.", "Name a file that can be read.") from None
     return _parse(word, "the argument")
 
 
@@ -82,7 +82,7 @@ def _typed(name: str, text: str, kind: str) -> object:
     if kind == "boolean":
         if text in ("true", "false"):
             return text == "true"
-        raise UsageError(f"{name} takes true or false, not {_shown(text)}.")
+        raise UsageError(f"{name} takes true or false, not {_shown(text)}.", f"Write it like {name}=true.")
     if kind == "strings":
         return text.split(",")
     return text
@@ -96,9 +96,9 @@ def _fields(words: list[str], kinds: dict[str, str]) -> dict[str, object]:
             raise UsageError(f"{_shown(word)} is not a field.", "Write NAME=TEXT, or NAME:=JSON.")
         name, sign, text = match.groups()
         if name in values:
-            raise UsageError(f"the field {name} is given twice.")
+            raise UsageError(f"the field {name} is given twice.", "Leave one out.")
         if sign == ":=" and not text:
-            raise UsageError(f"the field {name} has no value after :=.")
+            raise UsageError(f"the field {name} has no value after :=.", "Give JSON, or NAME=TEXT.")
         if sign == "=":
             values[name] = _typed(name, text, kinds.get(name, "string"))
         else:

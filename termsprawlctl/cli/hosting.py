@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def run(args: Namespace) -> int:
     """Carry out `host ACTION`; returns the exit status. Raises CtlError."""
     if os.name != "posix":
-        raise CtlError("the embedded host needs tmux, which this system does not have.")
+        raise CtlError("the host needs tmux, which this system does not have.", "Run it in WSL.")
     if args.data == "":
-        raise UsageError("--data needs a directory.")
+        raise UsageError("--data needs a directory.", "Name one, or leave it out.")
     paths = DataPaths(args.data or default_data_directory(os.environ))
     with Explained(
         f"cannot use the data directory {paths.root}", "Run this as that user, or name another one with --data DIR."
@@ -201,7 +201,7 @@ def _log(paths: DataPaths, args: Namespace) -> int:
     from ..host.daemon.watching import show_log
 
     if args.lines < 0:
-        raise UsageError("--lines needs a number of 0 or more.")
+        raise UsageError("--lines needs a number of 0 or more.", "For example: --lines 20")
     return show_log(paths, as_json=args.json, lines=args.lines)
 
 

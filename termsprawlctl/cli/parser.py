@@ -253,7 +253,7 @@ def take_session(words: list[str]) -> tuple[list[str], str | None]:
             break
         if word == "--session":
             if position + 1 == len(words):
-                raise CommandLineError(f"{usage()}\n{PROGRAM}: --session needs a path.")
+                raise CommandLineError(f"{usage()}\n{PROGRAM}: --session needs a path.", "Name a session file.")
             session = words[position + 1]
             position += 1
         elif word.startswith("--session="):

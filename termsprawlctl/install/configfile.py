@@ -61,7 +61,7 @@ class ConfigFile:
         try:
             return None if data is None else data.decode("utf-8")
         except UnicodeDecodeError:
-            raise CtlError(f"{self.backup} is not UTF-8.") from None
+            raise CtlError(f"{self.backup} is not UTF-8.", "Remove it, and try again.") from None
 
     def write(self, text: str, *, backed_up: bool) -> None:
         """Replace the file; what it held before goes to the backup first, if it should."""
@@ -128,7 +128,7 @@ class ConfigFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise CtlError(f"cannot read {path}: {error.strerror}.") from None
+            raise CtlError(f"cannot read {path}: {error.strerror}.", "It was left as it is.") from None
 
 
 def _make_folders(directory: str) -> int:

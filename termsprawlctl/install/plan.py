@@ -1,4 +1,4 @@
-"""Put one MCP server into a client's configuration, or take it out again."""
+"""Add one MCP server to a client's configuration, or remove it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`install` and `uninstall` for a person or a script: carry out, verify, tell."""
+"""`install` and `uninstall` for a person or a script: carry out, verify, report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DONE = {ADD: "added", UPDATE: "updated", REMOVE: "removed"}
 
 
 class Output:
-    """How to tell: JSON on standard output, or words on standard error, or next to none."""
+    """How to report: JSON on standard output, or words on standard error, or next to none."""
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
         self.as_json = as_json
@@ -71,12 +71,12 @@ def uninstall(plan: Plan, *, write: bool, output: Output) -> int:
     if write:
         plan.carry_out()
     if plan.action == ABSENT:
-        output.say(f"{plan.file.path} has no server {plan.name}; nothing to take out.")
+        output.say(f"{plan.file.path} has no server {plan.name}; nothing to remove.")
     elif write:
         _report_done(plan, output, read_only=read_only)
     elif not output.as_json:
         console.out(plan.snippet() + "\n")
-        output.say(f"nothing was written. With --write this is taken out of {plan.file.path}.")
+        output.say(f"nothing was written. --write removes this from {plan.file.path}.")
     output.result(facts)
     return OK
 
@@ -124,7 +124,7 @@ def _verify(plan: Plan, facts: dict, output: Output, asked: Server, folder: str)
     if others:
         # Who wrote the file before us, perhaps with the project, must not decide how our program runs.
         server = dataclasses.replace(server, environment=asked.environment)
-        output.complain(f"the entry also sets {', '.join(others)}, as it did before; take out what is not yours.")
+        output.complain(f"the entry also sets {', '.join(others)}, as it did before; remove what is not yours.")
     try:
         with Notice("asking the server for its tools", quiet=output.quiet):
             answer = verify.handshake(server, os.environ)

@@ -97,7 +97,9 @@ def _converse(server: Server, environment, messages: list[dict]) -> tuple[dict, 
                 start_new_session=True,
             )
         except OSError as error:
-            raise CtlError(f"cannot run {server.argv[0]}: {error.strerror}.") from None
+            raise CtlError(
+                f"cannot run {server.argv[0]}: {error.strerror}.", "Is the file there, and executable?"
+            ) from None
         with process:
             given, answered = process.stdin, process.stdout
             if given is None or answered is None:
@@ -135,4 +137,6 @@ def _result(answer: object, words: str) -> dict:
     if isinstance(answer, dict) and isinstance(answer.get("result"), dict):
         return answer["result"]
     error = answer.get("error") if isinstance(answer, dict) else None
-    raise CtlError(str(error.get("message")) if isinstance(error, dict) else words)
+    raise CtlError(
+        str(error.get("message")) if isinstance(error, dict) else words, "See `termsprawlctl doctor --explain`."
+    )

@@ -100,7 +100,7 @@ class View:
         try:
             write_output(path, document.encode("utf-8"))
         except OSError as error:
-            raise CtlError(f"cannot write {path}: {error.strerror}.") from None
+            raise CtlError(f"cannot write {path}: {error.strerror}.", "Name a file in a writable directory.") from None
 
 
 def _reader_is_gone() -> bool:

@@ -20,13 +20,13 @@ _ACTIVE = "11"
 
 
 def read(session_path: str, data: str, cwd: str) -> model.Picture:
-    """The canvas of the session's project as it is now. Raises CtlError when the app says no or is away.
+    """The canvas of the session's project as it is now. Raises CtlError when the app refuses or is away.
 
     `data` is the data directory, `cwd` a folder that may be inside the project.
     """
     result = transport.call(session_path, "canvas_list")
     if not result["ok"]:
-        raise CtlError(str(result["error"]))
+        raise CtlError(str(result["error"]), "See `termsprawlctl doctor --explain`.")
     value = result.get("value")
     nodes = value.get("nodes") if isinstance(value, dict) else value
     runs = running(DataPaths(data))

@@ -179,7 +179,7 @@ def parse_preference(value: object, source: str) -> Preference | None:
     keys are not ours. Raises CtlError naming `source`, the file.
     """
     if not isinstance(value, dict):
-        raise CtlError(f"{source} does not hold a JSON object.")
+        raise CtlError(f"{source} does not hold a JSON object.", _SHAPE)
     if "externalTerminal" not in value:
         return None
     wish = value["externalTerminal"]
@@ -192,7 +192,8 @@ def parse_preference(value: object, source: str) -> Preference | None:
         raise CtlError(f"External terminal args must be an array of strings in {source}.", _SHAPE)
     if args.count(COMMAND) != 1:
         raise CtlError(
-            f"External terminal args must contain exactly one {COMMAND} placeholder, as a word of its own, in {source}."
+            f"External terminal args must contain exactly one {COMMAND} placeholder in {source}.",
+            f"It is a word of its own. {_SHAPE}",
         )
     return Preference(executable, tuple(args), source)
 
@@ -219,7 +220,7 @@ def choose(
     if terminal is not None:
         emulator, named = _named(terminal, find, system)
         if emulator.display not in (None, *displays):
-            raise CtlError(f"{_unfit(emulator)}.")
+            raise CtlError(f"{_unfit(emulator)}.", "`termsprawlctl external --list` shows the others.")
         argv = _argv(emulator, named, command, find, resolve)
         return [Choice(emulator.name, argv, "named with --terminal", True)]
     if preference is not None:

@@ -128,7 +128,7 @@ def read_preference(path: str) -> emulators.Preference | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CtlError(f"cannot read {path}: {error.strerror}.") from None
+        raise CtlError(f"cannot read {path}: {error.strerror}.", "Make it readable, or remove it.") from None
     except ValueError as error:
         raise CtlError(f"{path} is not JSON: {error}.", "Fix or remove it.") from None
     return emulators.parse_preference(value, path)

@@ -22,7 +22,7 @@ def data_directory(option: str | None, session_option: str | None, environment) 
     """
     if option is not None:
         if not option:
-            raise UsageError("--data needs a directory.")
+            raise UsageError("--data needs a directory.", "Name one, or leave it out.")
         return os.path.abspath(option)
     session = session_file(session_option, environment)
     if session:
@@ -121,7 +121,7 @@ def attach(node: NodeTerminal, environment) -> None:
     try:
         os.execve(argv[0], argv, tmux.server_environment(environment))  # noqa: S606 - an argv, no shell
     except OSError as error:
-        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
+        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.", "Install tmux again.") from None
 
 
 def _own_session(node: NodeTerminal, environment) -> str | None:

@@ -145,7 +145,7 @@ def _clients(node: NodeTerminal) -> list[Client]:
     try:
         lines = node.server.run("list-clients", "-t", tmux.exact(node.session), "-F", template).split("\n")
     except tmux.TmuxError as error:
-        raise CtlError(f"the terminal of node {node.node_id} ended ({error.message}).") from None
+        raise CtlError(f"the terminal of node {node.node_id} ended ({error.message}).", "Open another.") from None
     clients = []
     for line in lines:
         words = line.split(" ", 5)

@@ -247,9 +247,13 @@ def test_where_there_was_no_file_there_is_none_afterwards(home, client):
     path = Path(plan.file.path)
     assert path.is_relative_to(home.folder)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [one.name for one in path.parent.iterdir() if one.is_file()] == [path.name]
+    # Beside it at most the note on the folders that were made for it, which goes with them.
+    assert {one.name for one in path.parent.iterdir() if one.is_file()} <= {
+        path.name,
+        path.name + configfile.MADE_SUFFIX,
+    }
     home.plan(client, removing=True).carry_out()
-    assert not path.exists()
+    assert [one.name for one in home.folder.iterdir()] == ["project"]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=str)

@@ -8,8 +8,8 @@ EPILOG = """\
 example:
   termsprawlctl attach n-1
 
-One more client of the node's tmux session, also from inside another tmux. The prefix key
-and d (as a rule C-b d) leave it again; the session stays alive.
+Attaches another client to the node's tmux session, also from inside another tmux. To leave,
+press the prefix key and d (usually C-b d); the session keeps running.
 """
 
 

@@ -14,8 +14,8 @@ examples:
   source <(termsprawlctl completion zsh)                       after compinit, in ~/.zshrc
   termsprawlctl completion fish > ~/.config/fish/completions/termsprawlctl.fish
 
-Commands, options, operations with their arguments and, where the session answers at
-once, the ids of its nodes: termsprawlctl call terminal_read nodeId=<TAB>
+Completes commands, options, operations, their arguments, and the ids of live nodes:
+termsprawlctl call terminal_read nodeId=<TAB>
 """
 SHELLS = ("bash", "zsh", "fish")
 

@@ -15,12 +15,12 @@ examples:
   termsprawlctl external n-1 --dry-run
   termsprawlctl external --list
 
-The window is one more client of the same tmux session: what is typed there is typed here.
-Closing it leaves the session alive. The terminal is, in this order: --terminal, the one in
-DIR/agent-tools/preferences.json, or the first known one that is installed:
+The window is another client of the node's tmux session: it shows and types the same.
+Closing it leaves the session running. The terminal is --terminal, else the one in
+DIR/agent-tools/preferences.json, else the first known one that is installed:
   {"externalTerminal": {"executable": "kitty", "args": ["--", "{command}"]}}
 
-exit status: 0 started (the output says whether the window was seen), 1 nothing was opened
+exit status: 0 started (the output says whether a window appeared), 1 nothing was opened
 """
 
 
@@ -50,7 +50,7 @@ def run(args) -> int:
 
     if args.list:
         if args.node is not None or args.terminal is not None or args.dry_run:
-            raise UsageError("--list goes with --json only.")
+            raise UsageError("--list goes with --json only.", "Leave out the rest.")
         return _list(as_json=args.json)
     if args.node is None:
         raise UsageError("NODE_ID is missing.", "canvas_list names the nodes; --list shows the known terminals.")

@@ -22,5 +22,5 @@ def run(args) -> int:
     try:
         console.out(guides.read(args.topic))
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(str(error), "Choose one of them.") from None
     return OK

@@ -41,7 +41,7 @@ def configure(parser) -> None:
     parser.add_argument(
         "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the server; may be repeated"
     )
-    parser.add_argument("--no-verify", action="store_true", help="do not start the server or the client afterwards")
+    parser.add_argument("--no-verify", action="store_true", help="do not check the entry afterwards")
 
 
 def add_target(parser) -> None:
@@ -66,8 +66,8 @@ def add_target(parser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--print", action="store_true", help="print what would be written (default)")
     what.add_argument("--write", action="store_true", help="write it")
-    parser.add_argument("--json", action="store_true", help="print what is or would be done as JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but what went wrong")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
 def run(args) -> int:
@@ -123,9 +123,9 @@ def where(args) -> tuple:
     """What a Plan needs to find the entry. Raises UsageError."""
     name = args.name or default_name(args.server)
     if not NAME.fullmatch(name):
-        raise UsageError(f"--name {name!r}: use at most 64 letters, digits, - and _.")
+        raise UsageError(f"--name {name!r} is not a name.", "Use at most 64 letters, digits, - and _.")
     if args.file == "":
-        raise UsageError("--file needs a path.")
+        raise UsageError("--file needs a path.", "Name a file, or leave it out.")
     place = Place(os.environ, os.uname().sysname if os.name == "posix" else "Windows", os.getcwd())
     return args.client, name, args.scope, place, args.file and os.path.abspath(args.file)
 
@@ -196,6 +196,6 @@ def _environment(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         match = VARIABLE.fullmatch(pair)
         if not match or "\0" in pair:
-            raise UsageError(f"--env {pair.partition('=')[0]}: write NAME=VALUE.")
+            raise UsageError(f"--env {pair.partition('=')[0]} is not a variable.", "Write NAME=VALUE.")
         found[match.group(1)] = match.group(2)
     return found

@@ -12,8 +12,8 @@ examples:
   termsprawlctl map --watch
   termsprawlctl map --svg canvas.svg
 
-Boxes are to scale: terminals with what runs in them, notes, groups, and the links over
-which agents may send work. --watch draws again when something changes; Ctrl-C ends it.
+Draws terminals with the program that runs in them, notes, groups, and the links along which
+agents may send work, all to scale. --watch draws again on every change; Ctrl-C ends it.
 """
 
 
@@ -35,6 +35,6 @@ def run(args) -> int:
 
     session = require_session(args.session)
     if args.svg == "":
-        raise UsageError("--svg needs a file.")
+        raise UsageError("--svg needs a file.", "Name one, or - for standard output.")
     view = View(session, data_directory(args.data, args.session, os.environ), svg_file=args.svg, as_json=args.json)
     return view.watch() if args.watch else view.once()

@@ -1,4 +1,4 @@
-"""`uninstall`: take out of a client's configuration what `install` put in."""
+"""`uninstall`: remove from a client's configuration what `install` added."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from .install import add_target, where
 
 EPILOG = """\
 examples:
-  termsprawlctl uninstall codex                  shows what would go
+  termsprawlctl uninstall codex                  shows what would be removed
   termsprawlctl uninstall claude --write
   termsprawlctl uninstall claude --server agent:codex --write
 
-Only an entry that starts this program is taken out; every other byte of the file stays.
+Removes only an entry that starts this program; every other byte of the file stays.
 """
 
 

@@ -95,7 +95,7 @@ def _target(folder: str) -> str:
     """The file itself where project.json is a link: what was read is what is written."""
     path = path_of(folder)
     if os.path.islink(path) and not os.path.exists(path):
-        raise CtlError(f"The project file {path} is a link to nothing.", "Mend it or remove it.")
+        raise CtlError(f"The project file {path} is a link to nothing.", "Fix it or remove it.")
     return inside(folder, path)
 
 
@@ -143,10 +143,10 @@ def _parse(path: str, data: bytes | None) -> dict:
         document = jsontext.loads(data)
     except ValueError as error:
         raise CtlError(
-            f"The project file {path} is not JSON ({error}).", "Mend it or move it away; nothing was changed."
+            f"The project file {path} is not JSON ({error}).", "Fix it or move it away; nothing was changed."
         ) from None
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
-        raise CtlError(f"The project file {path} has no list of nodes.", "Mend it or move it away.")
+        raise CtlError(f"The project file {path} has no list of nodes.", "Fix it or move it away.")
     if document.get("version") != VERSION:
         shown = jsontext.compact(document.get("version"))[:MAX_SHOWN_CHARS]
         raise CtlError(f"The project file {path} has version {shown}, not 1; nothing was changed.")

@@ -84,7 +84,7 @@ class Host:
         except Unavailable as error:
             if not os.path.exists(self.paths.preferences):
                 return {}
-            raise CtlError(f"{error}.", "Mend it or move it away.") from None
+            raise CtlError(f"{error}.", "Fix it or move it away.") from None
 
     def prepare_node(self, node_id: str, project: str) -> dict[str, str]:
         """Write what a node is launched with; returns its environment: paths and ids, never the token."""
