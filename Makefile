@@ -63,8 +63,9 @@ uninstall:
 	    "$(TARGET)/$(BASH_COMPLETIONS)/termsprawlctl" "$(TARGET)/$(ZSH_COMPLETIONS)/_termsprawlctl" \
 	    "$(TARGET)/$(FISH_COMPLETIONS)/termsprawlctl.fish"
 
-docs: $(BIN)/shiv
+docs: build
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/pictures.py
 
 lint: $(BIN)/shiv
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -6,7 +6,7 @@ can be, and nothing in a text can reach the terminal as more than text.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from ..base.text import visible
 
@@ -48,6 +48,8 @@ class Picture:
 
     boxes: list[Box]
     links: list[Link]
+    # What terminals show, line by line, by their ids; only where it was asked for.
+    screens: dict[str, list[str]] = field(default_factory=dict)
 
 
 DEFAULT_SIZE = (240.0, 120.0)  # the canvas's own smallest, where a node names none

@@ -24,11 +24,12 @@ _REDRAW = "\x1b[H\x1b[2J"
 class View:
     """What to read and how to show it."""
 
-    def __init__(self, session: str, data: str, *, svg_file: str | None, as_json: bool) -> None:
+    def __init__(self, session: str, data: str, *, svg_file: str | None, as_json: bool, screens: bool = False) -> None:
         self._session = session
         self._data = data
         self._svg_file = svg_file
         self._as_json = as_json
+        self._screens = screens
 
     def once(self) -> int:
         """Show the canvas as it is now. Raises CtlError."""
@@ -90,7 +91,7 @@ class View:
             console.paint(_REDRAW + "\r\n".join(lines[: size.lines - 1]))
 
     def _read(self) -> model.Picture:
-        return source.read(self._session, self._data, os.getcwd())
+        return source.read(self._session, self._data, os.getcwd(), screens=self._screens)
 
     def _write_svg(self, drawn: model.Picture, path: str) -> None:
         document = svg.draw(drawn)

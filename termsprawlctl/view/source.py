@@ -10,6 +10,7 @@ from ..base import tmux
 from ..base.errors import CtlError
 from ..base.files import read_object
 from ..base.layout import SESSION_PREFIX, DataPaths
+from ..base.text import visible
 from ..host.canvas import project_file
 from ..host.messaging import links
 from ..host.registry.projects import ProjectStore
@@ -19,10 +20,11 @@ _FORMAT = "#{window_active}#{pane_active} #{session_name} #{pane_current_command
 _ACTIVE = "11"
 
 
-def read(session_path: str, data: str, cwd: str) -> model.Picture:
+def read(session_path: str, data: str, cwd: str, *, screens: bool = False) -> model.Picture:
     """The canvas of the session's project as it is now. Raises CtlError when the app refuses or is away.
 
-    `data` is the data directory, `cwd` a folder that may be inside the project.
+    `data` is the data directory, `cwd` a folder that may be inside the project; with `screens`
+    the picture holds what the terminals show.
     """
     result = transport.call(session_path, "canvas_list")
     if not result["ok"]:
@@ -32,7 +34,25 @@ def read(session_path: str, data: str, cwd: str) -> model.Picture:
     runs = running(DataPaths(data))
     folder = _project_folder(session_path, data, cwd, _ids(nodes))
     pairs = sorted(links.enabled(folder)) if folder else []
-    return model.picture(nodes, runs or {}, pairs, known=runs is not None)
+    drawn = model.picture(nodes, runs or {}, pairs, known=runs is not None)
+    if screens:
+        drawn.screens.update(screens_of(DataPaths(data), [box.id for box in drawn.boxes if box.id in (runs or {})]))
+    return drawn
+
+
+def screens_of(paths: DataPaths, node_ids: list[str]) -> dict[str, list[str]]:
+    """What terminals show, without what a browser would obey; those that tmux cannot show are left out."""
+    found = {}
+    for node_id in node_ids:
+        try:
+            tmux.refuse_foreign_socket(paths.tmux_socket())
+            server = tmux.Tmux(tmux.find(), *paths.tmux_base_args())
+            shown = server.run("capture-pane", "-p", "-t", tmux.exact_pane(SESSION_PREFIX + node_id))
+        except (OSError, CtlError):
+            continue
+        # Word by word, because blanks between them count.
+        found[node_id] = [" ".join(map(visible, line.split(" "))) for line in shown.rstrip().split("\n")]
+    return found
 
 
 def running(paths: DataPaths) -> dict[str, str] | None:

@@ -7,6 +7,7 @@ from .model import Box, Picture, bounds, label, state
 MARGIN = 40  # pixels around everything
 TITLE_BAR = 32
 LINE = 22
+SCREEN_LINE = 17  # of what a terminal shows
 MAX_SHOWN = 1600  # pixels of a side when it is opened; a browser enlarges it without loss
 # Pixels for each character of text, an average of usual fonts; longer lines are cut by the box's edge.
 CHARACTER = 8.0
@@ -42,22 +43,28 @@ def draw(drawn: Picture) -> str:
         f'<rect {place} fill="#f8fafc"/>',
     ]
     for number, box in enumerate(drawn.boxes):
-        parts += _box(box, number)
+        parts += _box(box, number, drawn.screens.get(box.id))
     places = {box.id: box for box in drawn.boxes}
     parts += [_link(places[link.sender], places[link.recipient]) for link in drawn.links]
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _box(box: Box, number: int) -> list[str]:
+def _box(box: Box, number: int, screen: list[str] | None) -> list[str]:
     hover = " ".join(word for word in (box.kind, box.id, state(box)) if word)
     clip = f"box{number}"
     parts = [
         f"<g><title>{_text(hover)}</title>",
         f'<clipPath id="{clip}">{_rect(box)}</clipPath>',
-        {"group": _group, "sticky": _note}.get(box.kind, _window)(box, f'clip-path="url(#{clip})"'),
+        _drawn(box, f'clip-path="url(#{clip})"', screen),
         "</g>",
     ]
     return [part for part in parts if part]
+
+
+def _drawn(box: Box, clip: str, screen: list[str] | None) -> str:
+    if box.kind == "group":
+        return _group(box, clip)
+    return _note(box, clip) if box.kind == "sticky" else _window(box, clip, screen)
 
 
 def _group(box: Box, clip: str) -> str:
@@ -74,19 +81,27 @@ def _note(box: Box, clip: str) -> str:
     return f"{frame}<g {clip}>{texts}</g>"
 
 
-def _window(box: Box, clip: str) -> str:
+def _window(box: Box, clip: str, screen: list[str] | None) -> str:
     body, bar, edge = "#ffffff", "#cbd5e1", "#64748b"
     if box.kind == "terminal":
         body, bar, edge = ("#1e293b", "#166534", "#14532d") if not box.ended else ("#334155", "#991b1b", "#7f1d1d")
     dark = box.kind == "terminal"
     title = _line(box, 21, label(box), "#ffffff" if dark else "#0f172a", "bold")
     ink = "#e2e8f0" if dark else "#334155"
-    lines = [f"{box.kind} {box.id}", state(box)]
-    texts = "".join(_line(box, TITLE_BAR + 24 + LINE * at, line, ink) for at, line in enumerate(lines) if line)
+    if screen is None:
+        lines = [f"{box.kind} {box.id}", state(box)]
+        texts = "".join(_line(box, TITLE_BAR + 24 + LINE * at, line, ink) for at, line in enumerate(lines) if line)
+    else:
+        texts = _screen(box, screen[-max(int((box.height - TITLE_BAR) / SCREEN_LINE) - 1, 1) :], ink)
     head = f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{TITLE_BAR}" fill="{bar}"/>'
     frame = _rect(box, f'rx="6" fill="none" stroke="{edge}"')
     back = _rect(box, f'rx="6" fill="{body}"')
     return f"{back}<g {clip}>{head}{title}{texts}</g>{frame}"
+
+
+def _screen(box: Box, lines: list[str], ink: str) -> str:
+    texts = "".join(_line(box, TITLE_BAR + 20 + SCREEN_LINE * at, line, ink) for at, line in enumerate(lines) if line)
+    return f'<g font-family="monospace" font-size="13" xml:space="preserve">{texts}</g>'
 
 
 def _rect(box: Box, attributes: str = 'rx="6"') -> str:

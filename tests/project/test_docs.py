@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -63,3 +64,18 @@ def test_the_manual_page_is_read_without_a_warning():
     shown = re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
     assert "TERMSPRAWLCTL(1)" in shown
     assert "termsprawlctl call canvas_move nodeId=n-1 x=20 y=40" in shown
+
+
+def test_every_picture_that_a_document_shows_is_there_and_is_whole():
+    shown = set()
+    for document in (ROOT / "README.md", *DOCS.glob("*.md")):
+        for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", document.read_text(encoding="utf-8")):
+            shown.add(document.parent / path)
+            assert ET.parse(document.parent / path).getroot().tag.endswith("svg"), path
+    assert {path.name for path in shown} == {"canvas.svg", "session.svg"}
+
+
+def test_every_link_between_documents_leads_somewhere():
+    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")):
+        for path in re.findall(r"\]\(([^):#]+)\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / path).exists(), f"{document.name}: {path}"

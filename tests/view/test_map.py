@@ -352,3 +352,25 @@ def test_watching_ends_when_nobody_reads_it_any_more(canvas):
         program.stdout.readline()
         program.stdout.close()
         assert program.wait(20) == 0
+
+
+def test_a_screen_is_drawn_as_text_and_nothing_else():
+    drawn = picture(node("n-1", 0, 0, 500, 260), runs={"n-1": "bash"})
+    assert "monospace" not in svg.draw(drawn)
+    drawn.screens["n-1"] = ["$ echo  '<b>&'", "<b>&", ""]
+    text = svg.draw(drawn)
+    assert ">$ echo  '&lt;b&gt;&amp;'<" in text
+    assert "terminal n-1</text>" not in text
+
+
+def test_screens_come_from_the_running_terminals(host, tmp_path):
+    node = host.value("terminal_open", title="build")["nodeId"]
+    host.value("terminal_submit", nodeId=node, command="printf 'a  b\\n'; printf '\\342\\200\\256\\n'")
+    host.wait_for_text(node, "\na  b\n")
+    picture = tmp_path / "canvas.svg"
+    done = host.run("map", "--svg", str(picture), "--screens", "--session", host.session_file)
+    assert done.returncode == 0, done.stderr
+    text = picture.read_text(encoding="utf-8")
+    assert ">a  b<" in text
+    assert "\u202e" not in text
+    assert host.run("map", "--screens", "--session", host.session_file).returncode == 2

@@ -10,7 +10,7 @@ EPILOG = """\
 examples:
   termsprawlctl map
   termsprawlctl map --watch
-  termsprawlctl map --svg canvas.svg
+  termsprawlctl map --svg canvas.svg --screens
 
 Draws terminals with the program that runs in them, notes, groups, and the links along which
 agents may send work, all to scale. --watch draws again on every change; Ctrl-C ends it.
@@ -23,6 +23,7 @@ def configure(parser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--svg", metavar="FILE", help="write an SVG picture, which every browser shows; - prints it")
     form.add_argument("--json", action="store_true", help="print the boxes and links as JSON, in absolute pixels")
+    parser.add_argument("--screens", action="store_true", help="with --svg: draw what the terminals show")
     parser.add_argument(
         "--data", metavar="DIR", help="data directory of the app or host (default: the session file's, else the host's)"
     )
@@ -36,5 +37,9 @@ def run(args) -> int:
     session = require_session(args.session)
     if args.svg == "":
         raise UsageError("--svg needs a file.", "Name one, or - for standard output.")
-    view = View(session, data_directory(args.data, args.session, os.environ), svg_file=args.svg, as_json=args.json)
+    if args.screens and args.svg is None:
+        raise UsageError("--screens goes with --svg.", "Add --svg FILE.")
+    # The session may be a running host's, which nobody named.
+    data = data_directory(args.data, session, os.environ)
+    view = View(session, data, svg_file=args.svg, as_json=args.json, screens=args.screens)
     return view.watch() if args.watch else view.once()
