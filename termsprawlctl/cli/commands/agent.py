@@ -64,7 +64,7 @@ def run(args) -> int:
     settings = from_environment(dict(os.environ), console.err)
     cwd = os.path.abspath(args.cwd or os.getcwd())
     if not os.path.isdir(cwd):
-        raise UsageError(f"--cwd {args.cwd}: there is no such directory.")
+        raise UsageError(f"--cwd {args.cwd}: there is no such directory.", "Name one that exists.")
     apply(args, settings)
     settings.trace = settings.trace and not args.no_activity
     prompt = args.prompt
