@@ -12,6 +12,11 @@ from ..base.text import harmless
 from .clis.cli import AgentCli
 from .clis.registry import ACP_NAMES, NAMES, agent_cli, own_names
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .model.types import Json
+
+
 VERSION_S = 8.0
 MAX_VERSION_BYTES = 4096
 
@@ -35,12 +40,12 @@ def show(*, as_json: bool) -> int:
     return OK
 
 
-def _spoken(row: dict) -> str:
+def _spoken(row: Json) -> str:
     installed = "installed" if row["path"] else "missing  "
     return f"{'acp   ' if row['acp'] else 'native'}  {installed}  logged in: {row['loggedIn']:<7}"
 
 
-def _row(name: str) -> dict:
+def _row(name: str) -> Json:
     row = {"name": name, "acp": True, "path": "", "version": "", "loggedIn": "unknown", "install": "", "error": ""}
     try:
         cli = agent_cli(name)
@@ -58,7 +63,7 @@ def _is_logged_in(cli: AgentCli) -> bool:
     return variables or any(os.path.isfile(os.path.join(home, path)) for path in cli.login_files)
 
 
-def _ask_version(row: dict) -> None:
+def _ask_version(row: Json) -> None:
     try:
         said = said_by([row["path"], "--version"], timeout_s=VERSION_S, max_bytes=MAX_VERSION_BYTES)
     except CtlError:

@@ -17,7 +17,8 @@ from .model.settings import Settings
 from .model.steps import summary
 from .model.text import plain
 from .runs import render
-from .runs.run import Result, Run
+from .runs.result import Result
+from .runs.run import Run
 from .runs.status import COMPLETED
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

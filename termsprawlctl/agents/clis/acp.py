@@ -19,9 +19,16 @@ from ... import __version__
 from ..model import reader
 from ..model.head_tail import HeadAndTail
 from ..model.reader import ident, items, mapping, number, path_of, remember, session, string, whole, word
-from ..model.steps import Activity
-from ..model.text import MAX_LABEL, clip, one_line
+from ..model.steps import MAX_PLANNED, Activity
+from ..model.text import MAX_LABEL, MAX_TEXT, clip, one_line
 from .cli import AgentCli, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json
+
+    Handler = Callable[[Json, Json], None]
+
 
 VERSION = 1
 NOT_FOUND, AUTHENTICATE = -32601, -32000
@@ -48,7 +55,6 @@ LIMIT = re.compile(r"reason: (max_output_tokens|content_filter)")
 INTERNAL = "Internal error: "
 MODEL_ERROR = re.compile(r"^(API )?Error: ")
 MAX_STRAY = 20
-Handler = Callable[[dict, dict], None]
 
 
 class AcpCli(AgentCli):
@@ -60,7 +66,7 @@ class AcpCli(AgentCli):
     stop_signals = (("SIGTERM", 5.0),)  # wrappers: the agent proper follows up to 5 s later
     permission = "start with `--permissions allow-edits` or `--permissions allow`"
     login = "Log in with the agent's own command first; it wants an account."
-    faults = (
+    faults: tuple[tuple[str, str, str], ...] = (
         (
             r"-32000|authentication[ _]required|authentication_failed|no previous login|not logged in",
             "not_logged_in",
@@ -115,17 +121,17 @@ class Call:
         self.kind = ""
         self.title = ""
         self.status = ""
-        self.given: dict = {}
-        self.content: list[dict] = []
+        self.given: Json = {}
+        self.content: list[Json] = []
         self.output: object = None
-        self.meta: dict = {}
+        self.meta: Json = {}
         self.streamed = HeadAndTail()  # output that came in pieces (codex-acp)
         self.paths: list[str] = []
         self.begun = False  # shown as a step
         self.ended = False
         self.refused = False
 
-    def take(self, update: dict) -> None:
+    def take(self, update: Json) -> None:
         """One more message about it."""
         self.kind = string(update.get("kind")) or self.kind
         self.title = string(update.get("title")) or self.title
@@ -149,7 +155,7 @@ class Call:
         words = " ".join(map(string, given)) if isinstance(given, list) else string(given)
         return words or self.title.strip("`")
 
-    def diffs(self) -> list[dict]:
+    def diffs(self) -> list[Json]:
         """The changes of files that it shows."""
         return [one for one in self.content if one.get("type") == "diff"]
 
@@ -200,7 +206,7 @@ class Calls:
         """Those that have not ended."""
         return [call for call in self._known.values() if not call.ended]
 
-    def find(self, update: dict) -> tuple[str, Call]:
+    def find(self, update: Json) -> tuple[str, Call]:
         """The call that a message is about, which may be the first to name it."""
         key = ident(update.get("toolCallId"))
         call = self._known.get(key)
@@ -210,7 +216,7 @@ class Calls:
         call.take(update)
         return key, call
 
-    def take(self, update: dict) -> None:
+    def take(self, update: Json) -> None:
         """A message about a call: it begins, goes on or ends."""
         key, call = self.find(update)
         if call.status in ("completed", "failed"):
@@ -224,7 +230,7 @@ class Calls:
             call.begun = True
             self._activity.begin(KINDS.get(call.kind, "tool"), key, **self._fields(call))
 
-    def _fields(self, call: Call) -> dict[str, str]:
+    def _fields(self, call: Call) -> Json:
         kind = KINDS.get(call.kind, "tool")
         path = next(iter(call.paths), "") or path_of(*map(call.given.get, ("path", "file_path", "filePath")))
         if kind == "command":
@@ -283,10 +289,10 @@ class AcpReader(reader.Reader):
         self._request = Request("", cwd)
         self._session = ""  # as the agent names it
         self._live = False  # updates belong to this run, not to the history of a resumed session
-        self._can: dict = {}
+        self._can: Json = {}
         self._logins: list[str] = []
         self._waiting: dict[int, Handler] = {}
-        self._settings: list[tuple[str, dict]] = []  # requests that are still to be sent before the prompt
+        self._settings: list[tuple[str, Json]] = []  # requests that are still to be sent before the prompt
         self._cancelled = False
         self._system_error = False
         self._calls = Calls(self.activity)
@@ -312,11 +318,11 @@ class AcpReader(reader.Reader):
             if self._session and not self.turn_over:
                 self._send({"method": "session/cancel", "params": {"sessionId": self._session}})
 
-    def _send(self, message: dict) -> None:
+    def _send(self, message: Json) -> None:
         text = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, separators=(",", ":"))
         self.outbox.append(text.encode("utf-8", "replace") + b"\n")
 
-    def _ask(self, method: str, params: dict, handler: Handler) -> None:
+    def _ask(self, method: str, params: Json, handler: Handler) -> None:
         key = len(self._waiting) + 1
         self._waiting[key] = handler
         self._send({"id": key, "method": method, "params": params})
@@ -327,7 +333,7 @@ class AcpReader(reader.Reader):
 
     # --- what comes ----------------------------------------------------------------------
 
-    def event(self, event: dict) -> None:
+    def event(self, event: Json) -> None:
         if event.get("jsonrpc") != "2.0":
             self.events -= 1
             self._stray += 1
@@ -342,14 +348,14 @@ class AcpReader(reader.Reader):
             if self._live and (not self._session or params.get("sessionId") == self._session):
                 self._update(mapping(params.get("update")))
 
-    def _answered(self, event: dict) -> None:
-        key = event.get("id")
-        handler = self._waiting.get(key) if whole(key) is not None else None
-        if handler is not None:
+    def _answered(self, event: Json) -> None:
+        key = whole(event.get("id"))
+        handler = self._waiting.get(key) if key is not None else None
+        if key is not None and handler is not None:
             self._waiting[key] = _ignore
             handler(mapping(event.get("result")), mapping(event.get("error")))
 
-    def _requested(self, event: dict) -> None:
+    def _requested(self, event: Json) -> None:
         if event["method"] == "session/request_permission":
             outcome = self._decide(mapping(event.get("params")))
             self._send({"id": event["id"], "result": {"outcome": outcome}})
@@ -357,7 +363,7 @@ class AcpReader(reader.Reader):
             error = {"code": NOT_FOUND, "message": "Method not found"}
             self._send({"id": event["id"], "error": error})
 
-    def _initialized(self, result: dict, error: dict) -> None:
+    def _initialized(self, result: Json, error: Json) -> None:
         if error:
             self._give_up(error_text(error))
             return
@@ -375,7 +381,7 @@ class AcpReader(reader.Reader):
             self._live = True
             self._ask("session/new", self._where(), self._opened)
 
-    def _where(self) -> dict:
+    def _where(self) -> Json:
         return {"cwd": self._request.cwd, "mcpServers": self._request.mcp_servers}
 
     def _continue(self) -> None:
@@ -388,7 +394,7 @@ class AcpReader(reader.Reader):
         else:
             self._give_up("this agent cannot continue a session: leave sessionId out")
 
-    def _resumed(self, result: dict, error: dict) -> None:
+    def _resumed(self, result: Json, error: Json) -> None:
         if error.get("code") == NOT_FOUND and self._can.get("loadSession") is True:
             # qwen names what it does not have.
             params = {"sessionId": self._request.session_id, **self._where()}
@@ -396,14 +402,14 @@ class AcpReader(reader.Reader):
         else:
             self._loaded(result, error)
 
-    def _loaded(self, result: dict, error: dict) -> None:
+    def _loaded(self, result: Json, error: Json) -> None:
         self._live = True
         if error:
             self._give_up(f"the session cannot be continued: {self._login_text(error)}")
             return
         self._opened({"sessionId": self._request.session_id, **result}, error)
 
-    def _opened(self, result: dict, error: dict) -> None:
+    def _opened(self, result: Json, error: Json) -> None:
         if error:
             self._give_up(self._login_text(error))
             return
@@ -420,7 +426,7 @@ class AcpReader(reader.Reader):
             return
         self._next()
 
-    def _login_text(self, error: dict) -> str:
+    def _login_text(self, error: Json) -> str:
         text = error_text(error)
         if error.get("code") == AUTHENTICATE and self._logins:
             text = f"{text} It offers: {one_line(', '.join(self._logins), MAX_LABEL)}"
@@ -436,13 +442,13 @@ class AcpReader(reader.Reader):
         content = [{"type": "text", "text": self._request.prompt}]
         self._ask("session/prompt", {"sessionId": self._session, "prompt": content}, self._over)
 
-    def _set(self, _result: dict, error: dict) -> None:
+    def _set(self, _result: Json, error: Json) -> None:
         if error:
             self._give_up(error_text(error))
         else:
             self._next()
 
-    def _over(self, result: dict, error: dict) -> None:
+    def _over(self, result: Json, error: Json) -> None:
         """The turn is over."""
         self._end_texts()
         self.turn_over = self.ended = True
@@ -469,7 +475,7 @@ class AcpReader(reader.Reader):
         if LIMIT.search(said) and self._system_error:
             self.cut_off = CUT_OFF["max_tokens"]
         elif self._system_error or MODEL_ERROR.match(last):
-            self.failure = clip(reader.error_text(last or said), reader.MAX_TEXT) or "the agent reports a system error"
+            self.failure = clip(reader.error_text(last or said), MAX_TEXT) or "the agent reports a system error"
         elif self.denied and (not self.activity.said_after_everything() or said.startswith("Info: Operation cancel")):
             self.no_answer = "it stopped after something was not permitted"
         elif open_calls:
@@ -477,7 +483,7 @@ class AcpReader(reader.Reader):
 
     # --- updates -------------------------------------------------------------------------
 
-    def _update(self, update: dict) -> None:
+    def _update(self, update: Json) -> None:
         kind = string(update.get("sessionUpdate"))
         if kind in ("agent_message_chunk", "agent_thought_chunk"):
             self._chunk(update, thought=kind == "agent_thought_chunk")
@@ -486,7 +492,7 @@ class AcpReader(reader.Reader):
         if kind in ("tool_call", "tool_call_update"):
             self._calls.take(update)
         elif kind == "plan":
-            entries = items(update.get("entries"))[: reader.MAX_PLANNED]
+            entries = items(update.get("entries"))[:MAX_PLANNED]
             self.activity.plan([(string(one.get("content")), one.get("status") == "completed") for one in entries])
         elif kind == "notice":
             words = (string(update.get("title")), string(update.get("description")))
@@ -501,7 +507,7 @@ class AcpReader(reader.Reader):
         elif kind not in SILENT:
             self.activity.unknown(f"update {kind or '?'}")
 
-    def _chunk(self, update: dict, *, thought: bool) -> None:
+    def _chunk(self, update: Json, *, thought: bool) -> None:
         content = mapping(update.get("content"))
         text = string(content.get("text"))
         if not thought and content.get("type") not in ("text", None):
@@ -530,7 +536,7 @@ class AcpReader(reader.Reader):
 
     # --- permission ----------------------------------------------------------------------
 
-    def _decide(self, params: dict) -> dict:
+    def _decide(self, params: Json) -> Json:
         """The outcome of a question: an option of the wanted kind, chosen by its kind alone."""
         self._end_texts()
         key, call = self._calls.find(mapping(params.get("toolCall")))
@@ -551,7 +557,7 @@ class AcpReader(reader.Reader):
             return {"outcome": "cancelled"}
         return {"outcome": "selected", "optionId": option.get("optionId")}
 
-    def _count(self, result: dict) -> None:
+    def _count(self, result: Json) -> None:
         usage = mapping(result.get("usage"))
         quota = mapping(mapping(mapping(result.get("_meta")).get("quota")).get("token_count"))
         for values, name, ours in (
@@ -567,11 +573,11 @@ class AcpReader(reader.Reader):
                 self.usage[ours] = values[name]
 
 
-def _ignore(_result: dict, _error: dict) -> None:
+def _ignore(_result: Json, _error: Json) -> None:
     """A second answer to one request."""
 
 
-def error_text(error: dict) -> str:
+def error_text(error: Json) -> str:
     """What a JSON-RPC error says: its message, what its data adds, and its code."""
     message = reader.error_text(string(error.get("message")))
     data = error.get("data")
@@ -588,13 +594,13 @@ def error_text(error: dict) -> str:
     return f"{text} ({code})" if whole(code) is not None and str(code) not in text else text
 
 
-def current_model(opened: dict) -> str:
+def current_model(opened: Json) -> str:
     """The model of a session that was opened."""
     option = _option(opened, "model")
     return word(mapping(option).get("currentValue")) or word(mapping(opened.get("models")).get("currentModelId"))
 
 
-def choices(session_id: str, request: Request, opened: dict) -> list[tuple[str, dict]]:
+def choices(session_id: str, request: Request, opened: Json) -> list[tuple[str, Json]]:
     """The requests that set what the caller chose, with ids that the agent itself offers. Raises ValueError."""
     found = []
     for category, wanted, plural in (
@@ -619,18 +625,18 @@ def choices(session_id: str, request: Request, opened: dict) -> list[tuple[str, 
     return found
 
 
-def _option(opened: dict, category: str) -> dict | None:
+def _option(opened: Json, category: str) -> Json | None:
     options = items(opened.get("configOptions"))
     return next((one for one in options if one.get("category") == category and one.get("type") != "boolean"), None)
 
 
-def _values(option: dict) -> list[str]:
+def _values(option: Json) -> list[str]:
     groups = items(option.get("options"))
     flat = [one for group in groups for one in (items(group.get("options")) if "options" in group else [group])]
     return [string(one.get("value")) for one in flat if string(one.get("value"))]
 
 
-def _listed(opened: dict, plural: str) -> list[str]:
+def _listed(opened: Json, plural: str) -> list[str]:
     known = mapping(opened.get(plural))
     if plural == "models":
         return [string(one.get("modelId")) for one in items(known.get("availableModels"))]
@@ -641,7 +647,7 @@ def _some(names: list[str]) -> str:
     return one_line(", ".join(names), 300)
 
 
-def mcp_servers(text: str) -> list[dict]:
+def mcp_servers(text: str) -> list[Json]:
     """The servers of `{"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}` as the protocol has them.
 
     Raises ValueError, whose text says what is wrong.
@@ -657,7 +663,8 @@ def mcp_servers(text: str) -> list[dict]:
     for name, entry in servers.items():
         known = mapping(entry)
         if string(known.get("command")):
-            arguments = known.get("args") if isinstance(known.get("args"), list) else []
+            given = known.get("args")
+            arguments = given if isinstance(given, list) else []
             pairs = [{"name": key, "value": str(value)} for key, value in mapping(known.get("env")).items()]
             command = known["command"]
             path = command if os.path.isabs(command) else _found(command)

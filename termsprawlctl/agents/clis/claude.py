@@ -10,8 +10,15 @@ import json
 import re
 
 from ..model import reader
-from ..model.reader import ident, items, mapping, path_of, plan_of, remember, session, string, whole, word
+from ..model.reader import Reader, ident, items, mapping, path_of, plan_of, remember, session, string, whole, word
 from .cli import MCP_SERVER, AgentCli, LaunchPlan, Request, Surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..model.types import Json
+
 
 EXIT_CODE = re.compile(r"^(?:Error: )?Exit code ([0-9]{1,9})\b\n?")
 REFUSED = re.compile(r"requested permissions|permission to use|haven't granted|needs approval|was rejected")
@@ -73,19 +80,19 @@ class Claude(AgentCli):
         argv = [*around.argv, "--mcp-config", path, "--append-system-prompt", around.guide]
         return LaunchPlan(argv, mcp=True, files={"mcp.json": json.dumps({"mcpServers": {MCP_SERVER: server}})})
 
-    def reader(self, cwd: str) -> reader.Reader:
+    def reader(self, cwd: str) -> Reader:
         return ClaudeReader(cwd)
 
 
 class ClaudeReader(reader.Reader):
     def __init__(self, cwd: str = "") -> None:
         super().__init__(cwd)
-        self._calls: dict[str, tuple[str, object]] = {}  # tool_use id -> (tool, its path or plan)
+        self._calls: dict[str, tuple[str, Any]] = {}  # tool_use id -> (tool, its path or plan)
         self._refused: dict[str, bool] = {}  # calls that needed a permission
         self._tasks = 0  # background tasks that are running
         self._finished = False
 
-    def event(self, event: dict) -> None:
+    def event(self, event: Json) -> None:
         self.session_id = session(event.get("session_id")) or self.session_id
         kind = string(event.get("type"))
         if kind == "system":
@@ -100,7 +107,7 @@ class ClaudeReader(reader.Reader):
             self.activity.unknown(kind or "?")
         self.ended = self._finished and not self._tasks
 
-    def _system(self, event: dict) -> None:
+    def _system(self, event: Json) -> None:
         kind = string(event.get("subtype"))
         if kind == "init":
             self._finished = False
@@ -121,7 +128,7 @@ class ClaudeReader(reader.Reader):
         elif not kind.startswith("task_"):
             self.activity.unknown(f"system {kind}")
 
-    def _assistant(self, event: dict) -> None:
+    def _assistant(self, event: Json) -> None:
         message = mapping(event.get("message"))
         inner = bool(event.get("parent_tool_use_id"))
         if event.get("is_api_error_message") is True or message.get("model") == "<synthetic>":
@@ -136,7 +143,7 @@ class ClaudeReader(reader.Reader):
             elif kind == "tool_use":
                 self._begin(block, inner=inner)
 
-    def _begin(self, block: dict, *, inner: bool) -> None:
+    def _begin(self, block: Json, *, inner: bool) -> None:
         tool, key, given = word(block.get("name")), ident(block.get("id")), mapping(block.get("input"))
         if inner and key in self._calls:
             return  # a call of an inner agent may carry the id of the call that started it
@@ -157,7 +164,7 @@ class ClaudeReader(reader.Reader):
         else:
             self.activity.begin("tool", key, name=tool, input=reader.brief(given))
 
-    def _user(self, event: dict) -> None:
+    def _user(self, event: Json) -> None:
         content = mapping(event.get("message")).get("content")
         for block in items(content):
             if block.get("type") == "tool_result":
@@ -165,7 +172,7 @@ class ClaudeReader(reader.Reader):
                 if key in self._calls:
                     self._end(key, block, event.get("tool_use_result"))
 
-    def _end(self, key: str, block: dict, result: object) -> None:
+    def _end(self, key: str, block: Json, result: object) -> None:
         tool, told = self._calls.pop(key)
         failed = block.get("is_error") is True
         status, output = ("failed" if failed else "completed"), reader.text_of(block.get("content"))
@@ -193,7 +200,7 @@ class ClaudeReader(reader.Reader):
         else:
             self.activity.end("search" if tool in SEARCHES else "tool", key, status, output=output)
 
-    def _result(self, event: dict) -> None:
+    def _result(self, event: Json) -> None:
         self._finished = True
         text = string(event.get("result"))
         self._count(event)
@@ -212,7 +219,7 @@ class ClaudeReader(reader.Reader):
         if reason:
             self.cut_off, self.failure = reason, ""
 
-    def _count(self, event: dict) -> None:
+    def _count(self, event: Json) -> None:
         usage = mapping(event.get("usage"))
         for name, ours in (
             ("input_tokens", "input_tokens"),

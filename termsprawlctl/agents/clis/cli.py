@@ -7,6 +7,11 @@ from collections.abc import Callable, Mapping
 
 from ..model.reader import Reader
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json
+
+
 # Name of the canvas's own MCP server in the configuration that an agent is launched with.
 MCP_SERVER = "termsprawl"
 # The name in what a CLI prints about a model that its provider does not have.
@@ -51,7 +56,7 @@ class Request:
         self.effort = ""
         self.mode = ""
         self.permissions = "reject"
-        self.mcp_servers: list[dict] = []
+        self.mcp_servers: list[Json] = []
         self.session_id = ""
         self.structured = True
         self.arguments: list[str] = []

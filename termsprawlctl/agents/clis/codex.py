@@ -11,13 +11,18 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..model import reader
-from ..model.reader import ident, items, mapping, path_of, session, string, whole, word
+from ..model.reader import Reader, ident, items, mapping, path_of, session, string, whole, word
 from ..model.steps import Activity
 from ..model.text import clip, unwrapped
 from .cli import MCP_SERVER, AgentCli, LaunchPlan, Request, Surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json
+
 
 LIMIT = re.compile(r"reason: (max_output_tokens|content_filter)")
 LAST_MESSAGE = "last-message"  # file in the scratch directory; the answer if the stream changes its shape
@@ -63,10 +68,10 @@ class Codex(AgentCli):
         args = f"mcp_servers.{MCP_SERVER}.args={json.dumps(around.bridge[1:])}"
         return LaunchPlan([*around.argv, "-c", command, "-c", args], mcp=True)
 
-    def reader(self, cwd: str) -> reader.Reader:
+    def reader(self, cwd: str) -> Reader:
         return CodexReader(cwd)
 
-    def denials(self, run: reader.Reader, errors: str) -> list[str]:  # noqa: ARG002 - stderr says it all
+    def denials(self, run: Reader, errors: str) -> list[str]:  # noqa: ARG002 - stderr says it all
         # A patch that the sandbox refuses is no event at all.
         return [
             line.split("error=", 1)[-1].strip()
@@ -85,7 +90,7 @@ class Codex(AgentCli):
             )
         return super().permission_remedy(denied)
 
-    def complete(self, run: reader.Reader, request: Request, environment: Mapping[str, str]) -> None:  # noqa: ARG002
+    def complete(self, run: Reader, request: Request, environment: Mapping[str, str]) -> None:  # noqa: ARG002
         home = environment.get("HOME") or os.path.expanduser("~")
         folder = os.path.join(environment.get("CODEX_HOME") or os.path.join(home, ".codex"), "sessions")
         if run.session_id:
@@ -101,7 +106,7 @@ class Codex(AgentCli):
 
 
 class CodexReader(reader.Reader):
-    def event(self, event: dict) -> None:
+    def event(self, event: Json) -> None:
         kind = string(event.get("type"))
         if kind in ("item.started", "item.updated", "item.completed"):
             self._item(mapping(event.get("item")), kind[5:])
@@ -131,7 +136,7 @@ class CodexReader(reader.Reader):
         if text:
             self.activity.note(text)
 
-    def _item(self, item: dict, phase: str) -> None:
+    def _item(self, item: Json, phase: str) -> None:
         kind = string(item.get("type")) or string(item.get("item_type"))
         handler = self.ITEMS.get(kind)
         if handler is None:
@@ -139,15 +144,15 @@ class CodexReader(reader.Reader):
         else:
             handler(self, item, phase)
 
-    def _message(self, item: dict, phase: str) -> None:
+    def _message(self, item: Json, phase: str) -> None:
         if phase == "completed":
             self.activity.message(string(item.get("text")))
 
-    def _reasoning(self, item: dict, phase: str) -> None:
+    def _reasoning(self, item: Json, phase: str) -> None:
         if phase == "completed":
             self.activity.thought(string(item.get("text")))
 
-    def _command(self, item: dict, phase: str) -> None:
+    def _command(self, item: Json, phase: str) -> None:
         key = ("command", ident(item.get("id")))
         if phase == "started":
             self.activity.begin("command", key, command=string(item.get("command")))
@@ -161,13 +166,13 @@ class CodexReader(reader.Reader):
                 output=string(item.get("aggregated_output")),
             )
 
-    def _file_change(self, item: dict, phase: str) -> None:
+    def _file_change(self, item: Json, phase: str) -> None:
         if phase == "completed":
             for change in items(item.get("changes")):
                 kind = string(change.get("kind")) or string(mapping(change.get("kind")).get("type"))
                 self.activity.edit(CHANGES.get(kind, "write"), path_of(change.get("path")), _status(item))
 
-    def _web_search(self, item: dict, phase: str) -> None:
+    def _web_search(self, item: Json, phase: str) -> None:
         # The stream gives this item two ids; it is told apart by its words instead.
         query = clip(string(item.get("query")) or string(mapping(item.get("action")).get("query")))
         if phase == "started":
@@ -176,9 +181,9 @@ class CodexReader(reader.Reader):
             started_as = query if self.activity.is_open(("search", query)) else ""
             self.activity.end("search", ("search", started_as), query=query or None)
 
-    def _mcp(self, item: dict, phase: str) -> None:
+    def _mcp(self, item: Json, phase: str) -> None:
         name = f"{reader.word(item.get('server'))}.{reader.word(item.get('tool'))}"
-        fields = {"name": name, "input": reader.brief(item.get("arguments"))}
+        fields: Json = {"name": name, "input": reader.brief(item.get("arguments"))}
         key = ("tool", ident(item.get("id")))
         if phase == "started":
             self.activity.begin("tool", key, **fields)
@@ -186,7 +191,7 @@ class CodexReader(reader.Reader):
             output = reader.text_of(mapping(item.get("result")).get("content")) or reader.error_text(item.get("error"))
             self.activity.end("tool", key, _status(item), output=output or None, **fields)
 
-    def _collaboration(self, item: dict, phase: str) -> None:
+    def _collaboration(self, item: Json, phase: str) -> None:
         prompt = string(item.get("prompt")) or string(item.get("tool"))
         key = ("agent", ident(item.get("id")))
         if phase == "started":
@@ -194,12 +199,12 @@ class CodexReader(reader.Reader):
         elif phase == "completed":
             self.activity.end("agent", key, _status(item), prompt=prompt)
 
-    def _todo(self, item: dict, _phase: str) -> None:
+    def _todo(self, item: Json, _phase: str) -> None:
         self.activity.plan(
             [(string(entry.get("text")), entry.get("completed") is True) for entry in items(item.get("items"))]
         )
 
-    def _error(self, item: dict, phase: str) -> None:
+    def _error(self, item: Json, phase: str) -> None:
         if phase == "completed":
             self.warn(reader.error_text(item))
 
@@ -218,7 +223,7 @@ class CodexReader(reader.Reader):
     }
 
 
-def _status(item: dict) -> str:
+def _status(item: Json) -> str:
     status = string(item.get("status"))
     return status if status in ("failed", "declined") else "completed"
 
@@ -266,7 +271,7 @@ def complete_account(activity: Activity, lines: list[bytes]) -> None:
     entries = entries[begun[-1] :] if begun else entries
     outputs = {ident(entry.get("call_id")): _output(entry) for entry in entries if _is_output(entry)}
     known = activity.all_steps()
-    last: dict | None = None
+    last: Json | None = None
     for entry in entries:
         if entry.get("type") == "message" and entry.get("role") == "assistant":
             text = clip(reader.text_of(entry.get("content")))
@@ -276,7 +281,7 @@ def complete_account(activity: Activity, lines: list[bytes]) -> None:
             last = _complete_call(activity, known, last, entry, output)
 
 
-def _session_entry(line: bytes) -> dict | None:
+def _session_entry(line: bytes) -> Json | None:
     try:
         payload = mapping(json.loads(line)).get("payload")
     except (ValueError, RecursionError):
@@ -284,18 +289,18 @@ def _session_entry(line: bytes) -> dict | None:
     return payload if isinstance(payload, dict) else None
 
 
-def _is_output(entry: dict) -> bool:
+def _is_output(entry: Json) -> bool:
     return entry.get("type") in ("function_call_output", "custom_tool_call_output")
 
 
-def _output(entry: dict) -> str:
+def _output(entry: Json) -> str:
     output = entry.get("output")
     return string(output) or reader.text_of(output) or string(mapping(output).get("content"))
 
 
 def _complete_call(
-    activity: Activity, known: list[dict], last: dict | None, entry: dict, output: str | None
-) -> dict | None:
+    activity: Activity, known: list[Json], last: Json | None, entry: Json, output: str | None
+) -> Json | None:
     """The step of a call of the session file, which is added where there is none; `last` for one that shows nothing."""
     if entry.get("name") == "apply_patch":
         for change, path in PATCHED.findall(string(entry.get("input"))):
@@ -322,7 +327,7 @@ def _complete_call(
     if output is None:
         return last  # it may not have begun
     status = "declined" if REFUSED.search(output) and not match else "failed" if code or not match else "completed"
-    fields = {"exitCode": code} if match else {}
+    fields: Json = {"exitCode": code} if match else {}
     return activity.add_after(last, "command", command=command, status=status, output=shown, **fields)
 
 
@@ -335,7 +340,7 @@ def _same(told: object, command: str) -> bool:
 OLD_SILENT = ("token_count", "patch_apply_end", "turn_diff", "exec_command_output_delta", "plan_update")
 
 
-def _old_event(reader: CodexReader, message: dict) -> None:
+def _old_event(reader: CodexReader, message: Json) -> None:
     """Read the message of one event into a reader."""
     kind = string(message.get("type"))
     if kind in OLD_EVENTS:
@@ -344,18 +349,18 @@ def _old_event(reader: CodexReader, message: dict) -> None:
         reader.activity.unknown(kind or "?")
 
 
-def _old_session(reader: CodexReader, message: dict) -> None:
+def _old_session(reader: CodexReader, message: Json) -> None:
     reader.session_id = session(message.get("session_id"))
     reader.model = word(message.get("model"))
 
 
-def _old_begin(reader: CodexReader, message: dict) -> None:
+def _old_begin(reader: CodexReader, message: Json) -> None:
     words = message.get("command")
     command = " ".join(map(string, words)) if isinstance(words, list) else string(words)
     reader.activity.begin("command", ("command", ident(message.get("call_id"))), command=command)
 
 
-def _old_end(reader: CodexReader, message: dict) -> None:
+def _old_end(reader: CodexReader, message: Json) -> None:
     output = string(message.get("aggregated_output")) or string(message.get("stdout")) + string(message.get("stderr"))
     code = whole(message.get("exit_code"))
     status = "failed" if code else "completed"
@@ -363,16 +368,16 @@ def _old_end(reader: CodexReader, message: dict) -> None:
     reader.activity.end("command", key, status, exitCode=code, output=output)
 
 
-def _old_patch(reader: CodexReader, message: dict) -> None:
+def _old_patch(reader: CodexReader, message: Json) -> None:
     for path, change in mapping(message.get("changes")).items():
         reader.activity.edit(CHANGES.get(next(iter(mapping(change)), ""), "write"), path_of(path))
 
 
-def _old_complete(reader: CodexReader, _message: dict) -> None:
+def _old_complete(reader: CodexReader, _message: Json) -> None:
     reader.ended = True
 
 
-OLD_EVENTS = {
+OLD_EVENTS: dict[str, Callable[[CodexReader, Json], None]] = {
     "session_configured": _old_session,
     "task_started": lambda reader, _: reader.activity.thinking(),
     "agent_message": lambda reader, message: reader.activity.message(string(message.get("message"))),

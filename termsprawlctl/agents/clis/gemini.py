@@ -10,8 +10,15 @@ import re
 
 from ..model import reader
 from ..model.head_tail import HeadAndTail
-from ..model.reader import ident, mapping, path_of, plan_of, remember, session, string, whole, word
+from ..model.reader import Reader, ident, mapping, path_of, plan_of, remember, session, string, whole, word
 from .cli import AgentCli, LaunchPlan, Request, Surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..model.types import Json
+
 
 SEARCHES = ("grep_search", "search_file_content", "glob", "list_directory", "google_web_search", "web_fetch")
 READS = ("read_file", "read_many_files")
@@ -68,7 +75,7 @@ class Gemini(AgentCli):
             return None
         return LaunchPlan([*around.argv, "--prompt-interactive", around.first_prompt()], mcp=False)
 
-    def reader(self, cwd: str) -> reader.Reader:
+    def reader(self, cwd: str) -> Reader:
         return GeminiReader(cwd)
 
 
@@ -76,9 +83,9 @@ class GeminiReader(reader.Reader):
     def __init__(self, cwd: str = "") -> None:
         super().__init__(cwd)
         self._pieces = HeadAndTail()
-        self._calls: dict[str, tuple[str, object]] = {}  # tool id -> (tool, its plan or arguments)
+        self._calls: dict[str, tuple[str, Any]] = {}  # tool id -> (tool, its plan or arguments)
 
-    def event(self, event: dict) -> None:
+    def event(self, event: Json) -> None:
         kind = string(event.get("type"))
         if kind == "message":
             if event.get("role") == "assistant":
@@ -119,7 +126,7 @@ class GeminiReader(reader.Reader):
             text, self._pieces = "".join(self._pieces.parts()), HeadAndTail()
             self.activity.message(text)
 
-    def _begin(self, key: str, tool: str, given: dict) -> None:
+    def _begin(self, key: str, tool: str, given: Json) -> None:
         told = plan_of(given.get("todos"), "description") if tool == "write_todos" else reader.brief(given)[:MAX_GIVEN]
         remember(self._calls, key, (tool, told))
         self.no_answer = "gemini ended after a tool call"
@@ -136,7 +143,7 @@ class GeminiReader(reader.Reader):
         elif tool != "write_todos":
             self.activity.begin("tool", key, name=tool, input=reader.brief(given))
 
-    def _end(self, event: dict) -> None:
+    def _end(self, event: Json) -> None:
         key = ident(event.get("tool_id"))
         tool, told = self._calls.pop(key, ("", ""))
         failed = event.get("status") == "error"
@@ -161,7 +168,7 @@ class GeminiReader(reader.Reader):
         elif tool:
             self.activity.end("tool", key, status, output=output)
 
-    def _result(self, event: dict) -> None:
+    def _result(self, event: Json) -> None:
         self.ended = True
         if event.get("status") != "success":
             message = reader.error_text(event.get("error"))

@@ -12,8 +12,15 @@ import re
 
 from ..model import reader
 from ..model.arguments import MAX_MODEL
-from ..model.reader import ident, items, mapping, number, path_of, session, string, whole, word
+from ..model.reader import Reader, ident, items, mapping, number, path_of, session, string, whole, word
 from .cli import MCP_SERVER, AgentCli, Ask, LaunchPlan, Request, Surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..model.types import Json
+
 
 CHANGES = {"add": "add", "update": "modify", "delete": "delete", "move": "modify"}
 # `reason` of a step's end -> what that means.
@@ -84,10 +91,10 @@ class OpenCode(AgentCli):
             return LaunchPlan([*around.argv, "--prompt", around.first_prompt()], mcp=False)
         return None
 
-    def reader(self, cwd: str) -> reader.Reader:
+    def reader(self, cwd: str) -> Reader:
         return OpenCodeReader(cwd)
 
-    def default_model(self, request: Request, environment: dict[str, str], ask) -> str:
+    def default_model(self, request: Request, environment: dict[str, str], ask: Ask) -> str:
         return choose_model(request, environment, ask)
 
     def untouched_home(self, environment: dict[str, str]) -> str:
@@ -102,7 +109,7 @@ class OpenCode(AgentCli):
     def first_run_lost(self, errors: str) -> bool:
         return "Failed query:" in errors or "database is locked" in errors or "SQLITE_BUSY" in errors
 
-    def denials(self, run: reader.Reader, errors: str) -> list[str]:
+    def denials(self, run: Reader, errors: str) -> list[str]:
         return REJECTED.findall(errors) or run.denied
 
 
@@ -111,7 +118,7 @@ class Call:
 
     __slots__ = ("at", "given", "meta", "output", "status", "tool")
 
-    def __init__(self, tool: str, given: dict, meta: dict, output: str, status: str, at: float | None) -> None:
+    def __init__(self, tool: str, given: Json, meta: Json, output: str, status: str, at: float | None) -> None:
         self.tool = tool
         self.given = given
         self.meta = meta
@@ -125,7 +132,7 @@ class OpenCodeReader(reader.Reader):
         super().__init__(cwd)
         self._tokens: dict[str, int] = {}
 
-    def event(self, event: dict) -> None:
+    def event(self, event: Json) -> None:
         self.session_id = session(event.get("sessionID")) or self.session_id
         handler = self.EVENTS.get(string(event.get("type")))
         if handler is None:
@@ -135,19 +142,19 @@ class OpenCodeReader(reader.Reader):
         times = mapping(part.get("time")) or mapping(mapping(part.get("state")).get("time"))
         handler(self, event, part, number(times.get("start")) or number(event.get("timestamp")))
 
-    def _step_start(self, _event: dict, _part: dict, _at: float | None) -> None:
+    def _step_start(self, _event: Json, _part: Json, _at: float | None) -> None:
         self.ended = False
         self.failure = ""  # what failed is being tried again
         self.activity.thinking()
 
-    def _text(self, _event: dict, part: dict, at: float | None) -> None:
+    def _text(self, _event: Json, part: Json, at: float | None) -> None:
         self.no_answer = ""
         self.activity.message(string(part.get("text")), group=ident(part.get("messageID")) or None, at=at)
 
-    def _reasoning(self, _event: dict, part: dict, at: float | None) -> None:
+    def _reasoning(self, _event: Json, part: Json, at: float | None) -> None:
         self.activity.thought(string(part.get("text")), at)
 
-    def _step_finish(self, _event: dict, part: dict, _at: float | None) -> None:
+    def _step_finish(self, _event: Json, part: Json, _at: float | None) -> None:
         self._count(mapping(part.get("tokens")), number(part.get("cost")))
         # More follows where the model called tools. If nothing does, there is no answer.
         calls = part.get("reason") == "tool-calls"
@@ -155,7 +162,7 @@ class OpenCodeReader(reader.Reader):
         self.no_answer = "opencode stopped after a tool call" if calls else ""
         self.cut_off = CUT_OFF.get(string(part.get("reason")), "")
 
-    def _error(self, event: dict, _part: dict, _at: float | None) -> None:
+    def _error(self, event: Json, _part: Json, _at: float | None) -> None:
         error = mapping(event.get("error"))
         self.failure = self.last_error = reader.error_text(error) or "an error without a message"
         status = mapping(error.get("data")).get("statusCode")
@@ -163,7 +170,7 @@ class OpenCodeReader(reader.Reader):
             self.failure = f"{self.failure} (HTTP {status})"
         self.ended = True
 
-    def _tool(self, _event: dict, part: dict, at: float | None) -> None:
+    def _tool(self, _event: Json, part: Json, at: float | None) -> None:
         tool, state = word(part.get("tool")), mapping(part.get("state"))
         given, meta = mapping(state.get("input")), mapping(state.get("metadata"))
         meta = {**mapping(meta.get("metadata")), **meta}  # version 2 wraps it once more
@@ -216,13 +223,13 @@ class OpenCodeReader(reader.Reader):
         call.status, call.output = "failed", string(call.given.get("error")) or call.output
         self._end("tool", call, name=word(call.given.get("tool")) or call.tool)
 
-    def _end(self, kind: str, call: Call, **fields) -> None:
+    def _end(self, kind: str, call: Call, **fields: object) -> None:
         self.activity.end(kind, object(), call.status, call.at, output=call.output or None, **fields)
 
     def _edit(self, change: str, path: str, call: Call) -> None:
         self.activity.edit(change, path, call.status, call.at)
 
-    def _count(self, tokens: dict, cost: float | None) -> None:
+    def _count(self, tokens: Json, cost: float | None) -> None:
         cache = mapping(tokens.get("cache"))
         for name, value in (
             ("input_tokens", tokens.get("input")),
@@ -269,7 +276,7 @@ def _task_result(output: str) -> str:
 # calls tools. So: a model that the user's configuration or last session names is left to
 # OpenCode; else the newest of `opencode models` that can do both and is not among the dearer
 # half, one of the user's own providers before the free ones that come with OpenCode.
-_chosen: dict[tuple, str] = {}
+_chosen: dict[tuple[str, ...], str] = {}
 
 
 def choose_model(request: Request, environment: dict[str, str], ask: Ask) -> str:
@@ -306,13 +313,13 @@ def best_model(listing: str) -> str:
     return f"{choice['providerID']}/{choice['id']}"
 
 
-def _price(model: dict) -> float:
+def _price(model: Json) -> float:
     cost = model.get("cost")
     price = cost.get("output") if isinstance(cost, dict) else None
     return number(price) or 0.0
 
 
-def parse_models(listing: str) -> list[dict]:
+def parse_models(listing: str) -> list[Json]:
     """The models in a listing: a name, then its object over several lines, and so on."""
     found = []
     decoder = json.JSONDecoder()
@@ -335,7 +342,7 @@ def _is_word(value: object) -> bool:
     return isinstance(value, str) and value.isprintable() and 0 < len(value) < MAX_MODEL // 2
 
 
-def _fits(model: dict) -> bool:
+def _fits(model: Json) -> bool:
     can = model.get("capabilities")
     if not isinstance(can, dict) or model.get("status") in ("deprecated", "disabled"):
         return False
@@ -343,7 +350,7 @@ def _fits(model: dict) -> bool:
     return can.get("toolcall") is True and all(isinstance(side, dict) and side.get("text") is True for side in sides)
 
 
-def _configurations(cwd: str, environment: dict[str, str]):
+def _configurations(cwd: str, environment: dict[str, str]) -> Iterator[str]:
     yield environment.get("OPENCODE_CONFIG_CONTENT", "")
     home = environment.get("HOME") or os.path.expanduser("~")
     config = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")

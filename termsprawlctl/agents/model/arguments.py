@@ -7,6 +7,11 @@ import re
 from ...base.jsontext import encode
 from .settings import EFFORTS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .types import Json
+
+
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 RUN_ID = re.compile(r"run-[0-9a-f]{12}")
 MAX_MODEL = 300  # characters; the CLIs take it as an argument
@@ -22,7 +27,7 @@ class RunCall:
 
     __slots__ = ("background", "cwd", "effort", "model", "prompt", "session_id")
 
-    def __init__(self, arguments: dict) -> None:
+    def __init__(self, arguments: Json) -> None:
         """Raises BadArguments."""
         _known("run", arguments, ("prompt", "cwd", "model", "effort", "sessionId", "background"))
         self.prompt = _text(arguments, "prompt", nul=True)
@@ -41,7 +46,7 @@ class RunCall:
         self.background = _flag(arguments, "background")
 
 
-def run_id(tool: str, arguments: dict, *, required: bool, others: tuple[str, ...] = ()) -> str:
+def run_id(tool: str, arguments: Json, *, required: bool, others: tuple[str, ...] = ()) -> str:
     """The runId of a call; empty when it has none and need not. Raises BadArguments."""
     _known(tool, arguments, ("runId", *others))
     given = _text(arguments, "runId").strip()
@@ -50,23 +55,23 @@ def run_id(tool: str, arguments: dict, *, required: bool, others: tuple[str, ...
     return given
 
 
-def wait_s(arguments: dict) -> float:
+def wait_s(arguments: Json) -> float:
     """The waitMs of a call, in seconds. Raises BadArguments."""
     value = arguments.get("waitMs", 0)
     if value is None:
         return 0.0
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_WAIT_MS:
         raise BadArguments(f"waitMs has to be a number from 0 to {MAX_WAIT_MS}.")
-    return value / 1000
+    return float(value) / 1000
 
 
-def _known(tool: str, arguments: dict, names: tuple[str, ...]) -> None:
+def _known(tool: str, arguments: Json, names: tuple[str, ...]) -> None:
     unknown = [name for name in arguments if name not in names]
     if unknown:
         raise BadArguments(f"{tool} has no field {unknown[0][:80]!r}; it takes {', '.join(names)}.")
 
 
-def _text(arguments: dict, name: str, *, nul: bool = False) -> str:
+def _text(arguments: Json, name: str, *, nul: bool = False) -> str:
     value = arguments.get(name)
     if value is None:
         return ""
@@ -77,7 +82,7 @@ def _text(arguments: dict, name: str, *, nul: bool = False) -> str:
     return encode(value).decode()  # without lone surrogates, which no argument of a program can hold
 
 
-def _flag(arguments: dict, name: str) -> bool:
+def _flag(arguments: Json, name: str) -> bool:
     value = arguments.get(name)
     if value is not None and not isinstance(value, bool):
         raise BadArguments(f"{name} has to be true or false.")

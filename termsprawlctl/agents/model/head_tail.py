@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
 # Of each end. Answers of 5 MB have been seen; a stream that goes on for ever must not fill memory.
 KEPT_CHARS = 4 << 20
 
@@ -42,7 +47,7 @@ class HeadAndTail:
         return [*self._first, *gap, *self._last]
 
 
-def head_and_tail(pieces, kept_chars: int) -> tuple[str, int]:
+def head_and_tail(pieces: Iterable[str], kept_chars: int) -> tuple[str, int]:
     """A text in pieces: (all of it, or at least so much of each end; how many characters are missing between)."""
     text, total = "", 0
     for piece in pieces:

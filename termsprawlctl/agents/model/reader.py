@@ -13,6 +13,13 @@ from .arguments import SESSION_ID
 from .steps import MAX_OPEN, MAX_PLANNED, Activity
 from .text import MAX_LABEL, MAX_TEXT, clip, one_line, shorten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .types import Json
+
+
 UNREADABLE = "an event that cannot be read"
 MAX_ID = 200  # characters of an id that tell it apart
 MAX_PATH = 4096  # characters; no system has longer ones
@@ -30,7 +37,7 @@ class Reader:
         self.activity = Activity(cwd)
         self.session_id = ""
         self.model = ""
-        self.usage: dict = {}
+        self.usage: Json = {}
         self.events = 0  # lines that were events of this CLI
         self.ended = False  # the stream's own end was seen; may be taken back by a later event
         self.failure = ""  # the fatal error that the stream told of
@@ -61,7 +68,7 @@ class Reader:
         except _UNEXPECTED:
             self.activity.unknown(string(event.get("type")) or UNREADABLE)
 
-    def event(self, event: dict) -> None:
+    def event(self, event: Json) -> None:
         """Read one event."""
         raise NotImplementedError
 
@@ -80,7 +87,7 @@ class Reader:
         """The final answer, in paragraphs; [] when there is none."""
         return self.activity.answer_parts() if self.final_text is None else [self.final_text]
 
-    def steps(self, *, answered: bool) -> list[dict]:
+    def steps(self, *, answered: bool) -> list[Json]:
         """The steps; without the answer where the run brought one."""
         if answered and self.final_text is not None:
             answered = self.final_text.strip() == "\n\n".join(self.activity.answer_parts()).strip()
@@ -94,12 +101,12 @@ def string(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def mapping(value: object) -> dict:
+def mapping(value: object) -> Json:
     """The value where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def items(value: object) -> list[dict]:
+def items(value: object) -> list[Json]:
     """The objects in a value that is a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
@@ -135,7 +142,7 @@ def plan_of(todos: object, text: str) -> list[tuple[str, bool]]:
     ]
 
 
-def remember(table: dict, key: object, value: object) -> None:
+def remember(table: dict[Any, Any], key: object, value: object) -> None:
     """table[key] = value; the oldest entry goes where there are too many."""
     table[key] = value
     if len(table) > MAX_OPEN:
@@ -174,10 +181,9 @@ def error_text(error: object) -> str:
         stripped = error.strip()
         if stripped.startswith("{"):
             try:
-                inner = error_text(json.loads(stripped))
+                return error_text(json.loads(stripped)) or stripped
             except (ValueError, RecursionError):
-                inner = ""
-            return inner or stripped
+                return stripped
         return stripped
     inner = mapping(error)
     for value in (mapping(inner.get("data")).get("message"), inner.get("message"), inner.get("error")):

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .types import Json, Report
+
+
 PERMISSIONS = ("reject", "allow-edits", "allow")  # of agents that are spoken to over ACP
 EFFORTS = ("minimal", "low", "medium", "high")
 PREFIX = "AGENT_CLI_MCP_"
@@ -53,7 +60,7 @@ class Settings:
         self.acp_command: list[str] = []  # of the agent `acp`
         self.mode = ""
         self.permissions = "reject"
-        self.mcp_servers: list[dict] = []
+        self.mcp_servers: list[Json] = []
         self.keep_background = False  # what outlives the CLI goes on
         self.structured = True
         self.trace = True
@@ -61,7 +68,7 @@ class Settings:
         self.result_bytes = RESULT_BYTES
 
 
-def from_environment(environment: dict[str, str], warn) -> Settings:
+def from_environment(environment: Mapping[str, str], warn: Report) -> Settings:
     """The settings that variables make; warn(line) is told of each bad value, whose default then holds."""
     settings = Settings()
 

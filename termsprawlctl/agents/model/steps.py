@@ -9,6 +9,13 @@ from __future__ import annotations
 from .head_tail import HeadAndTail
 from .text import MAX_COMMAND, MAX_LABEL, MAX_OUTPUT, MAX_TEXT, clip, one_line, relative, unwrapped
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .types import Json
+
+
 # kind: the fields of its steps beside `kind`. Every kind of call also has `status`
 # (running, completed, failed, declined; started: it goes on in the background); `output`
 # is the cleaned beginning and end.
@@ -54,7 +61,7 @@ class Activity:
 
     # --- telling -------------------------------------------------------------------------
 
-    def begin(self, kind: str, key: object, at: float | None = None, **fields) -> None:
+    def begin(self, kind: str, key: object, at: float | None = None, **fields: Any) -> None:
         """A call has started; `key` finds it again. `at` (any unit) orders steps that come late."""
         entry = self._add(kind, at, {"status": "running", **fields})
         self._open[key] = entry
@@ -62,7 +69,7 @@ class Activity:
             del self._open[next(iter(self._open))]
         self._label(_begin_label(entry.step))
 
-    def end(self, kind: str, key: object, status: str = "completed", at: float | None = None, **fields) -> None:
+    def end(self, kind: str, key: object, status: str = "completed", at: float | None = None, **fields: Any) -> None:
         """A call has ended; one whose start was not seen is added now."""
         entry = self._open.pop(key, None)
         if entry is None or entry.step["kind"] != kind:
@@ -168,7 +175,7 @@ class Activity:
                 return entry.serial == 0
         return False
 
-    def add_after(self, last: dict | None, kind: str, **fields: object) -> dict:
+    def add_after(self, last: Json | None, kind: str, **fields: object) -> Json:
         """A step that the events did not tell of, behind `last` (None: before all); returns it."""
         entry = self._add(kind, None, fields)
         self._steps.remove(entry)
@@ -179,7 +186,7 @@ class Activity:
             self._count_file(entry.step)
         return entry.step
 
-    def all_steps(self) -> list[dict]:
+    def all_steps(self) -> list[Json]:
         """The steps themselves, in the order in which they were told."""
         return [entry.step for entry in self._steps]
 
@@ -187,7 +194,7 @@ class Activity:
         """How many calls have begun and not ended."""
         return len(self._open)
 
-    def steps(self, *, answered: bool) -> list[dict]:
+    def steps(self, *, answered: bool) -> list[Json]:
         """All steps in order; without the last message where it is the answer."""
         serial = self._answer_serial if answered else -1
         at = 0.0
@@ -202,7 +209,7 @@ class Activity:
 
     # --- inside --------------------------------------------------------------------------
 
-    def _add(self, kind: str, at: float | None, fields: dict) -> _Entry:
+    def _add(self, kind: str, at: float | None, fields: Json) -> _Entry:
         fields = {name: self._fitted(name, value) for name, value in fields.items()}
         entry = _Entry({"kind": kind, **fields}, at)
         self._steps.append(entry)
@@ -214,8 +221,8 @@ class Activity:
     def _fitted(self, name: str, value: object) -> object:
         """A field as it is kept: paths short, long texts cut."""
         if name == "path":
-            return relative(value, self._cwd)
-        return clip(value) if name in ("command", "output", "input", "query", "prompt") else value
+            return relative(str(value), self._cwd)
+        return clip(str(value)) if name in ("command", "output", "input", "query", "prompt") else value
 
     def _label(self, label: str) -> None:
         said, self._said = self._said, None
@@ -224,7 +231,7 @@ class Activity:
                 self._labels.append(text)
                 self._last_label = text
 
-    def _count_file(self, step: dict) -> None:
+    def _count_file(self, step: Json) -> None:
         path = step["path"]
         before = self.files.get(path)
         if before is None and len(self.files) >= MAX_FILES:
@@ -243,13 +250,13 @@ class _Entry:
 
     __slots__ = ("at", "serial", "step")
 
-    def __init__(self, step: dict, at: float | None) -> None:
+    def __init__(self, step: Json, at: float | None) -> None:
         self.step = step
         self.at = at
         self.serial = 0
 
 
-def summary(steps: list[dict], omitted: int = 0) -> list[str]:
+def summary(steps: list[Json], omitted: int = 0) -> list[str]:
     """The lines of the account, one a step, headed by how many there are."""
     lines = [f"- {describe(step)}" for step in steps]
     if omitted:
@@ -267,7 +274,7 @@ def left_out(number: int) -> str:
     return f"… {counted(number)} left out …"
 
 
-def describe(step: dict) -> str:
+def describe(step: Json) -> str:
     """One line of the summary."""
     kind = step["kind"]
     said = _SAID.get(kind)
@@ -300,7 +307,7 @@ _WORDS = {
 _SUBJECT = {"command": "command", "search": "query", "read": "path", "tool": "name", "agent": "prompt", "edit": "path"}
 
 
-def _subject(step: dict, *, quoted: bool) -> str:
+def _subject(step: Json, *, quoted: bool) -> str:
     text = one_line(str(step.get(_SUBJECT[step["kind"]]) or "?"), MAX_COMMAND)
     if step["kind"] == "command" and quoted:
         return f"`{text}`"
@@ -309,7 +316,7 @@ def _subject(step: dict, *, quoted: bool) -> str:
     return text
 
 
-def _ending(step: dict) -> str:
+def _ending(step: Json) -> str:
     ending = ""
     if step.get("exitCode") is not None:
         ending = f" -> exit {step['exitCode']}"
@@ -321,11 +328,11 @@ def _ending(step: dict) -> str:
     return f"{ending} | {output}" if output else ending
 
 
-def _begin_label(step: dict) -> str:
+def _begin_label(step: Json) -> str:
     return f"{_WORDS[step['kind']][0]}: {_label_subject(step)}"
 
 
-def _end_label(step: dict) -> str:
+def _end_label(step: Json) -> str:
     ending = ""
     if step.get("exitCode") is not None:
         ending = f" (exit {step['exitCode']})"
@@ -334,7 +341,7 @@ def _end_label(step: dict) -> str:
     return f"{_WORDS[step['kind']][1]}: {_label_subject(step)}{ending}"
 
 
-def _label_subject(step: dict) -> str:
+def _label_subject(step: Json) -> str:
     if step["kind"] == "command":
         return one_line(unwrapped(step.get("command") or "?"), MAX_LABEL - 20)
     if step["kind"] == "edit":
@@ -342,6 +349,6 @@ def _label_subject(step: dict) -> str:
     return one_line(_subject(step, quoted=False), MAX_LABEL - 20)
 
 
-def _edited(step: dict, limit: int) -> str:
+def _edited(step: Json, limit: int) -> str:
     # A name may hold anything: line ends, too.
     return f"{step.get('change', 'write')} {one_line(step.get('path') or '?', limit)}"

@@ -12,8 +12,16 @@ import os
 
 from ...base.jsontext import encode
 from ..model.text import one_line, plain
-from .raw import KEPT_BYTES
+from .raw import KEPT_BYTES, RawReader
 from .stream import Lines, expanded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..model.reader import Reader
+    from ..model.types import HearError
+
 
 READ_BYTES = 256 << 10
 MAX_READS = 8  # pieces in one look: 2 MB of short events take most of a second, which a cancellation waits
@@ -55,7 +63,7 @@ class Capture:
                 os.close(descriptor)
             self.close_input()
             raise
-        self.files = tuple(opened)
+        self.files: tuple[int, ...] = tuple(opened)
 
     def send(self, data: bytes) -> bool:
         """Write to the pipe, as much as it takes now; whether all has been written, that of earlier calls included."""
@@ -77,7 +85,7 @@ class Capture:
             os.close(self._input)
             self._input = -1
 
-    def read_output(self, reader, *, structured: bool) -> bool:
+    def read_output(self, reader: Reader, *, structured: bool) -> bool:
         """Give what was printed since to the reader, at most 2 MB; whether there was any."""
         for number in range(MAX_READS):
             data = os.pread(self.files[1], READ_BYTES, self._read)
@@ -88,16 +96,17 @@ class Capture:
                 for line in self._lines.feed(data):
                     reader.feed(line)
             else:
+                assert isinstance(reader, RawReader)  # noqa: S101 - what an unstructured run has
                 reader.feed_raw(data)
         return True
 
-    def end_output(self, reader) -> None:
+    def end_output(self, reader: Reader) -> None:
         """Give a last line without an end to the reader: the CLI has ended, and all else is read."""
         last = self._lines.end()
         if last:
             reader.feed(last)
 
-    def read_errors(self, tell, *, final: bool = False) -> bool:
+    def read_errors(self, tell: HearError, *, final: bool = False) -> bool:
         """Tell each new line of stderr, cleaned, as tell(line, log=whether it is to be logged); whether there was any.
 
         Of a flood only the last lines are told.
@@ -145,11 +154,11 @@ class Capture:
         """Whether a reader has less than what was printed."""
         return bool(self._lines.cuts) if structured else self._read > KEPT_BYTES
 
-    def whole(self, text: str):
+    def whole(self, text: str) -> Iterator[str]:
         """Yield a text that the reader kept, with what had been left out of it."""
         yield from expanded(text, self._mark, self._lines.cuts, self.files[1])
 
-    def plain_output(self):
+    def plain_output(self) -> Iterator[str]:
         """Yield all of stdout as text."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         offset = 0

@@ -14,6 +14,11 @@ from ...base.program import for_children
 from ...base.waiting import readable
 from .supervise import DISMISSED, encode_order
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json
+
+
 # The supervisor starts isolated, as the built file does, from the same file or folder.
 BOOT = "import sys;sys.path.insert(0,sys.argv.pop(1));from termsprawlctl.agents.runs.supervise import main;main()"
 ROOT = os.path.dirname(__file__).rpartition(os.path.join("", "termsprawlctl", ""))[0]
@@ -29,7 +34,7 @@ def find_executable(name: str, path: str) -> str:
 class Child:
     """A CLI that runs. `pid` is 0 and `failed_errno` set when it could not be started."""
 
-    def __init__(self, order: dict, environment: dict[str, str], files: tuple[int, int, int]) -> None:
+    def __init__(self, order: Json, environment: dict[str, str], files: tuple[int, ...]) -> None:
         """Start it: argv, cwd, marker and the rest as in supervise.encode_order; `files` are its 0, 1 and 2.
 
         Raises OSError when not even the supervisor can be started.

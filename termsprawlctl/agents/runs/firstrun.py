@@ -10,6 +10,13 @@ from __future__ import annotations
 import os
 import threading
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .heartbeat import Heartbeat
+
+
 RETRY_S = 0.1
 WAITING = "Waiting: another first run in this home"
 
@@ -17,17 +24,17 @@ WAITING = "Waiting: another first run in this home"
 class FirstRun:
     """A context: inside it, the run is alone, or not the first. release() lets the others go on."""
 
-    def __init__(self, directory, cancelled: threading.Event, report) -> None:
+    def __init__(self, directory: Callable[[], str], cancelled: threading.Event, report: Heartbeat) -> None:
         """`directory()` tells what to lock; it is empty when there is nothing to wait for.
 
-        `report` is a pacing.Heartbeat.
+        `report` hears that it waits.
         """
         self._directory = directory
         self._cancelled = cancelled
         self._report = report
         self._descriptor = -1
 
-    def __enter__(self):
+    def __enter__(self) -> FirstRun:  # noqa: PYI034 - Self would import typing
         directory = self._directory()
         if directory:
             import fcntl
@@ -36,14 +43,14 @@ class FirstRun:
                 self._descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 return self  # the CLI itself will say what is wrong with its home
-            told = False
+            reported = False
             while not self._cancelled.is_set():
                 try:
                     fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
-                    if not told:
-                        told = True
+                    if not reported:
+                        reported = True
                         self._report(WAITING)
                     self._report.beat()
                     self._cancelled.wait(RETRY_S)
@@ -59,5 +66,5 @@ class FirstRun:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.release()

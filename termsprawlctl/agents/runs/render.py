@@ -9,6 +9,15 @@ from ..model.text import one_line, shorten
 from .result import StillRunning
 from .status import CANCELLED, COMPLETED, FAILED, INCOMPLETE, MAX_MESSAGE, TIMED_OUT, exit_text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..model.settings import Settings
+    from ..model.types import Json
+    from .result import Result
+
+
 ENDED = {FAILED: "failed", TIMED_OUT: "timed out", CANCELLED: "was cancelled", INCOMPLETE: "is incomplete"}
 NO_ANSWER = "(The agent ended without a final message.)"
 # Of the size of a result, the account of the run may have this part, if the answer needs the rest.
@@ -24,7 +33,7 @@ MAX_PROCESSES, MAX_PROCESS_TEXT = 10, 160
 MAX_LISTED = 60  # files of each sort
 
 
-def text_of(result, settings, full_output: str = "") -> str:
+def text_of(result: Result, settings: Settings, full_output: str = "") -> str:
     """What a model reads: the answer, or what went wrong, then the account.
 
     `full_output` is the path of the whole where something had to go.
@@ -53,7 +62,7 @@ def text_of(result, settings, full_output: str = "") -> str:
     return f"{head}\n\n{after}" if after else head
 
 
-def failure_text(result, budget: int) -> str:
+def failure_text(result: Result, budget: int) -> str:
     """One line: what went wrong, and what to do; for a result of `budget` bytes."""
     status = result.status
     message = _within(status.message, budget).rstrip(".")
@@ -61,10 +70,10 @@ def failure_text(result, budget: int) -> str:
     return f"{result.agent} {ENDED[status.name]}{ended}: {message}. {status.remedy}".strip()
 
 
-def structure_of(result, settings, full_output: str = "") -> dict:
+def structure_of(result: Result, settings: Settings, full_output: str = "") -> Json:
     """The same as an object (see schemas.RESULT): within the budget as compact JSON."""
     status, budget = result.status, settings.result_bytes
-    known = {
+    known: dict[str, object] = {
         "exitCode": result.exit_status,
         "sessionId": result.reader.session_id or None,
         "model": result.model or None,
@@ -78,7 +87,7 @@ def structure_of(result, settings, full_output: str = "") -> dict:
         "error": None if status.name == COMPLETED else _error(result, budget),
         "activity": _steps(result, int(budget * ACTIVITY_SHARE)) if settings.trace else [],
     }
-    content = {"status": status.name, "answer": ""}
+    content: Json = {"status": status.name, "answer": ""}
     content.update((name, value) for name, value in known.items() if value is not None)
     if status.answered:
         answer = _answer(result, placeholder="")
@@ -91,7 +100,7 @@ def structure_of(result, settings, full_output: str = "") -> dict:
     return content
 
 
-def _error(result, budget: int) -> dict:
+def _error(result: Result, budget: int) -> Json:
     status = result.status
     error = {"code": status.code, "message": _within(status.message, budget), "remedy": status.remedy}
     tail = min(MAX_TAIL, int(budget * ERROR_SHARE / 3))
@@ -101,7 +110,7 @@ def _error(result, budget: int) -> dict:
     return error
 
 
-def too_long(result, settings) -> bool:
+def too_long(result: Result, settings: Settings) -> bool:
     """Whether the answer, or the account, does not fit into a result."""
     if not result.status.answered:
         return False
@@ -112,7 +121,7 @@ def too_long(result, settings) -> bool:
     return _size(jsontext.compact([answer, steps, "\n".join(summary(steps))])) > settings.result_bytes
 
 
-def full_text(result, answer):
+def full_text(result: Result, answer: Iterable[str]) -> Iterator[str]:
     """Yield the whole: the answer's pieces, then the whole account."""
     yield from answer
     lines = summary(result.reader.steps(answered=result.status.answered), result.reader.activity.omitted)
@@ -133,13 +142,13 @@ def cut_answer(text: str, max_bytes: int, full_output: str, left_out: int = 0) -
     return f"{head}\n\n[… about {gone} characters left out{where} …]\n\n{tail}"
 
 
-def files_of(changes: dict[str, str], max_bytes: int, *, partial: bool = False) -> dict:
+def files_of(changes: dict[str, str], max_bytes: int, *, partial: bool = False) -> Json:
     """{"added": [paths], "modified": [...], "deleted": [...]}, each at most MAX_LISTED long.
 
     Together they have at most so many bytes; "more" counts the paths that are not listed, "partial" says
     that not all of the folder could be looked at.
     """
-    files: dict = {}
+    files: Json = {}
     gone = 0
     for name in ("added", "modified", "deleted"):
         paths = sorted(path for path, change in changes.items() if change == name)
@@ -152,12 +161,12 @@ def files_of(changes: dict[str, str], max_bytes: int, *, partial: bool = False) 
     return files
 
 
-def _answer(result, placeholder: str = NO_ANSWER) -> str:
+def _answer(result: Result, placeholder: str = NO_ANSWER) -> str:
     whole = "\n\n".join(result.reader.answer_parts()) if result.answer is None else result.answer
     return whole.strip("\n") or placeholder
 
 
-def _closing(result, full_output: str) -> list[str]:
+def _closing(result: Result, full_output: str) -> list[str]:
     lines = []
     if result.reader.session_id:
         lines.append(f"Session: {result.reader.session_id} (pass it as sessionId to continue)")
@@ -170,7 +179,7 @@ def _process_row(process: StillRunning) -> dict[str, object]:
     return {"pid": process.pid, "command": one_line(process.command, MAX_PROCESS_TEXT)}
 
 
-def _tails(result, budget: int) -> str:
+def _tails(result: Result, budget: int) -> str:
     parts = []
     for name, value in (("stderr", result.errors), ("stdout", result.output)):
         if value:
@@ -198,7 +207,7 @@ def _taking(lines: list[str], budget: int) -> list[str]:
     return taken
 
 
-def _steps(result, budget: int) -> list[dict]:
+def _steps(result: Result, budget: int) -> list[Json]:
     """The steps as objects, long texts shortened; beyond the budget those in the middle go."""
     steps = [_short(step) for step in result.reader.steps(answered=result.status.answered)]
     omitted = result.reader.activity.omitted
@@ -211,8 +220,8 @@ def _steps(result, budget: int) -> list[dict]:
     return [*steps[:first], gone, *steps[len(steps) - last :]]
 
 
-def _short(step: dict) -> dict:
-    short = {}
+def _short(step: Json) -> Json:
+    short: Json = {}
     for name, value in step.items():
         if isinstance(value, str):
             short[name] = shorten(value, MAX_STEP_TEXT)
@@ -227,7 +236,7 @@ def _valid(path: str) -> str:
     return jsontext.encode(path).decode()
 
 
-def _numbers(usage: dict) -> dict:
+def _numbers(usage: Json) -> Json:
     names = [name for name, value in usage.items() if number(value) is not None and len(name) <= MAX_NAME]
     return {name: usage[name] for name in names[:MAX_COUNTS]}
 

@@ -9,6 +9,7 @@ import time
 
 from ...base.processtable import MARKER, descendants, has_proc, stat_fields, table
 from ...base.tempfiles import HeldDirectory
+from ..clis.acp import AcpReader
 from ..clis.cli import AgentCli, Request
 from ..model.reader import Reader
 from ..model.settings import PREFIX, Settings
@@ -40,6 +41,13 @@ from .status import (
 )
 from .talk import CANCEL_S, EXIT_S, Talk
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..model.types import Report
+
+
 LOOK_S = 0.03  # between two looks at the output; of an exit we hear at once
 LOOK_AT_TREE_S = 5.0  # between two looks at the processes of a silent CLI
 SESSION = 3  # field of /proc/PID/stat behind the name
@@ -65,7 +73,14 @@ class Run:
     """
 
     def __init__(
-        self, cli: AgentCli, request: Request, settings: Settings, log, *, resumed_in: str = "", workspace: str = ""
+        self,
+        cli: AgentCli,
+        request: Request,
+        settings: Settings,
+        log: Report,
+        *,
+        resumed_in: str = "",
+        workspace: str = "",
     ) -> None:
         self._cli = cli
         self._request = request
@@ -79,39 +94,39 @@ class Run:
         self._talk: Talk | None = None
         self._reader: Reader = self._new_reader()
 
-    def execute(self, cancelled: threading.Event, report) -> Result:
+    def execute(self, cancelled: threading.Event, report: Report) -> Result:
         """Run to the end; `report(label)` hears of each step, `cancelled` stops it. Raises OSError."""
         begun = time.monotonic()
         executable = find_executable(self._cli.executable, os.environ.get("PATH") or os.defpath)
         if not executable:
             message = f"{self._cli.executable} is not installed, or not on PATH"
             return self._bare_result(Status(FAILED, "not_installed", message, self._cli.install))
-        report = Heartbeat(report, self._settings.heartbeat_s, time.monotonic)
-        report(f"Starting {self._cli.name}")
+        heartbeat = Heartbeat(report, self._settings.heartbeat_s, time.monotonic)
+        heartbeat(f"Starting {self._cli.name}")
         environment = self._environment()
 
         def ask(arguments: list[str], limit_s: float) -> str:
-            return self._ask([executable, *arguments], environment, cancelled, report, limit_s)
+            return self._ask([executable, *arguments], environment, cancelled, heartbeat, limit_s)
 
-        with FirstRun(lambda: self._cli.untouched_home(environment), cancelled, report) as first:
+        with FirstRun(lambda: self._cli.untouched_home(environment), cancelled, heartbeat) as first:
             self._make_scratch(environment)
             if not (self._request.model or cancelled.is_set()):
                 self._request.model = self._cli.default_model(self._request, environment, ask)
             if cancelled.is_set():
                 return self._bare_result(Status(CANCELLED, "cancelled", "it was cancelled before it started"))
             argv = [executable, *self._cli.command(self._request)[1:]]
-            result = self._attempt(argv, environment, cancelled, report, first)
+            result = self._attempt(argv, environment, cancelled, heartbeat, first)
             if not self._reader.events and self._cli.first_run_lost(result.errors) and not cancelled.is_set():
                 self._reader = self._new_reader()
-                result = self._attempt(argv, environment, cancelled, report, first)
+                result = self._attempt(argv, environment, cancelled, heartbeat, first)
         if result.status.answered:
             self._reader.activity.ready()
             for label in self._reader.activity.take_labels():
-                report(label)
+                heartbeat(label)
         result.duration_ms = round((time.monotonic() - begun) * 1000)
         return result
 
-    def answer(self):
+    def answer(self) -> Iterator[str]:
         """Yield the whole answer in pieces."""
         if self._capture is None:
             yield from self._reader.answer_parts()
@@ -164,10 +179,11 @@ class Run:
             environment["TMPDIR"] = os.path.join(self._request.scratch, "tmp")
             os.mkdir(environment["TMPDIR"], mode=0o700)
 
-    def _start(self, argv: list[str], environment: dict[str, str], prompt: str | None) -> None:
+    def _start(self, argv: list[str], environment: dict[str, str], prompt: str | None) -> tuple[Child, Capture]:
         """Start a process of this run, in place of the one before; without a prompt it is spoken to."""
         if self._child is not None:
             self._child.close()
+        if self._capture is not None:
             self._capture.close()
         mark = os.urandom(8).hex()
         self._capture = Capture(self._request.scratch, prompt, mark)
@@ -178,15 +194,22 @@ class Run:
             "stop_signals": list(self._cli.stop_signals),
             "remove": [self._request.scratch],
             "keep": self._settings.keep_background,
-            "held": [self._scratch.descriptor],
+            "held": [self._scratch.descriptor] if self._scratch else [],
             "empty": [self._workspace] if self._workspace else [],
         }
         self._child = Child(order, environment, self._capture.files)
+        return self._child, self._capture
 
-    def _ask(self, argv: list[str], environment: dict, cancelled, report: Heartbeat, limit_s: float) -> str:
+    def _ask(
+        self,
+        argv: list[str],
+        environment: dict[str, str],
+        cancelled: threading.Event,
+        report: Heartbeat,
+        limit_s: float,
+    ) -> str:
         """What the CLI prints when it is started like this; "" if it fails or has to be stopped."""
-        self._start(argv, environment, "")
-        child = self._child
+        child, capture = self._start(argv, environment, "")
         end_s = time.monotonic() + min(limit_s, self._settings.timeout_s)
         hard_end_s = end_s + self._ending_s()
         stopped = too_much = False
@@ -194,14 +217,14 @@ class Run:
             child.wait(LOOK_S)
             report.beat()
             now = time.monotonic()
-            too_much = self._capture.largest() > MAX_ASKED_BYTES
+            too_much = capture.largest() > MAX_ASKED_BYTES
             if not (stopped or child.ended) and (too_much or cancelled.is_set() or now > end_s):
                 stopped = True
                 child.end()
                 hard_end_s = now + self._ending_s()
             elif now > hard_end_s:
                 child.kill()
-        return "" if stopped or too_much or child.exit_status else "".join(self._capture.plain_output())
+        return "" if stopped or too_much or child.exit_status else "".join(capture.plain_output())
 
     def _ending_s(self) -> float:
         """The longest time that the end of a process may take."""
@@ -210,26 +233,35 @@ class Run:
 
     # --- one attempt ---------------------------------------------------------------------
 
-    def _attempt(self, argv: list[str], environment: dict, cancelled, report: Heartbeat, first: FirstRun) -> Result:
+    def _attempt(
+        self,
+        argv: list[str],
+        environment: dict[str, str],
+        cancelled: threading.Event,
+        report: Heartbeat,
+        first: FirstRun,
+    ) -> Result:
         watched = Watched(self._request.cwd)
-        self._start(argv, environment, None if self._cli.conversational else self._request.prompt)
-        if self._cli.conversational:
+        child, capture = self._start(argv, environment, None if self._cli.conversational else self._request.prompt)
+        if isinstance(self._reader, AcpReader):
             self._reader.start(self._request)
-            self._talk = Talk(self._reader, self._capture)
-        stop = self._follow(self._child, cancelled, report, first)
+            self._talk = Talk(self._reader, capture)
+        stop = self._follow(child, capture, cancelled, report, first)
         self._reader.finish()
         if self._request.structured:
             self._cli.complete(self._reader, self._request, environment)
-        return self._result(self._child, stop, watched)
+        return self._result(child, capture, stop, watched)
 
-    def _follow(self, child: Child, cancelled, report: Heartbeat, first: FirstRun) -> str:
+    def _follow(
+        self, child: Child, capture: Capture, cancelled: threading.Event, report: Heartbeat, first: FirstRun
+    ) -> str:
         """Read until nothing of the run is alive; returns why it was stopped."""
         clocks = Clocks()
         stop, hard_limit = "", 0.0
         while not child.gone:
             child.wait(LOOK_S)
             now = time.monotonic()
-            self._read(clocks, now)
+            self._read(capture, clocks, now)
             if self._talk is not None:
                 self._talk.go_on(now)
             if self._reader.events:
@@ -238,36 +270,38 @@ class Run:
                 report(label)
             report.beat()
             if not stop and not child.ended:
-                stop = self._reason(cancelled, clocks, now)
+                stop = self._reason(child, capture, cancelled, clocks, now)
                 hard_limit = now + self._ending_s()
             elif stop and now > hard_limit:
                 child.kill()
             if stop and not child.ended and (self._talk is None or self._talk.may_signal(now)):
                 child.end()
         if stop != STOP_FLOOD:
-            stop = self._read_rest(cancelled, clocks, report, stop)
-        self._capture.read_errors(self._hear_error, final=True)
+            stop = self._read_rest(child, capture, cancelled, clocks, report, stop)
+        capture.read_errors(self._hear_error, final=True)
         return stop
 
-    def _read_rest(self, cancelled, clocks: Clocks, report: Heartbeat, stop: str) -> str:
+    def _read_rest(
+        self, child: Child, capture: Capture, cancelled: threading.Event, clocks: Clocks, report: Heartbeat, stop: str
+    ) -> str:
         """Read what an ended CLI had printed faster than it could be read; returns why the run was stopped."""
         begun = time.monotonic()
-        while self._capture.read_output(self._reader, structured=self._request.structured):
+        while capture.read_output(self._reader, structured=self._request.structured):
             for label in self._reader.activity.take_labels():
                 report(label)
             report.beat()
             now = time.monotonic()
             if now - begun > REST_S:
-                reason = self._reason(cancelled, clocks, now)
+                reason = self._reason(child, capture, cancelled, clocks, now)
                 stop = stop or (reason if reason in (STOP_CANCELLED, STOP_TIMEOUT) else "")
                 if stop:
                     break
-        self._capture.end_output(self._reader)
+        capture.end_output(self._reader)
         return stop
 
-    def _read(self, clocks: Clocks, now: float) -> None:
-        printed = self._capture.read_output(self._reader, structured=self._request.structured)
-        warned = self._capture.read_errors(self._hear_error)
+    def _read(self, capture: Capture, clocks: Clocks, now: float) -> None:
+        printed = capture.read_output(self._reader, structured=self._request.structured)
+        warned = capture.read_errors(self._hear_error)
         if self._reader.events != clocks.events:
             clocks.events, clocks.event = self._reader.events, now
         if printed or warned:
@@ -278,7 +312,7 @@ class Run:
         if log:
             self._log(f"[{self._cli.name}] {line}")
 
-    def _reason(self, cancelled, clocks: Clocks, now: float) -> str:
+    def _reason(self, child: Child, capture: Capture, cancelled: threading.Event, clocks: Clocks, now: float) -> str:
         """Why the run has to be stopped now; empty while it may go on."""
         settings, reader = self._settings, self._reader
         silence_s = now - clocks.heard
@@ -288,27 +322,20 @@ class Run:
             # Events may follow the closing one; mere text does not put off the end.
             (STOP_LINGERING, reader.ended and now - clocks.event > LINGER_S),
             (STOP_TIMEOUT, now - clocks.begun > settings.timeout_s),
-            (STOP_FLOOD, self._capture.largest() > MAX_PRINTED_BYTES),
-            (STOP_IDLE, settings.idle_s and silence_s > settings.idle_s and not self._at_work(clocks, now)),
-            (STOP_STARTING, self._talk and not reader.prompted and now - clocks.begun > START_S),
+            (STOP_FLOOD, capture.largest() > MAX_PRINTED_BYTES),
+            (STOP_IDLE, settings.idle_s and silence_s > settings.idle_s and not _at_work(child, clocks, now)),
+            (STOP_STARTING, self._talk and not self._talk.begun and now - clocks.begun > START_S),
             (STOP_SILENT, uncertain and not reader.events and silence_s > SILENT_S),
         )
         return next((reason for reason, holds in reasons if holds), "")
-
-    def _at_work(self, clocks: Clocks, now: float) -> bool:
-        """Whether a command of the agent is running, which may be silent for as long as it likes."""
-        if now - clocks.looked > LOOK_AT_TREE_S:
-            clocks.looked = now
-            clocks.at_work = has_command(self._child.pid)
-        return clocks.at_work
 
     # --- the end -------------------------------------------------------------------------
 
     def _bare_result(self, status: Status) -> Result:
         return Result(self._cli.name, status, self._reader, self._request)
 
-    def _result(self, child: Child, stop: str, watched: Watched) -> Result:
-        errors, output = self._capture.errors_tail(), self._capture.output_tail()
+    def _result(self, child: Child, capture: Capture, stop: str, watched: Watched) -> Result:
+        errors, output = capture.errors_tail(), capture.output_tail()
         exit_status = None if child.failed_errno else child.exit_status
         limits = {
             STOP_TIMEOUT: self._settings.timeout_s,
@@ -323,7 +350,7 @@ class Run:
             status = judge(self._cli, self._reader, end, lambda: self._cli.fallback_answer(self._request))
         else:
             status = judge_raw(self._cli, end, answered=bool(output))
-        if status.name == FAILED and self._capture.disk_is_full():
+        if status.name == FAILED and capture.disk_is_full():
             status = disk_full(self._request.scratch, status.message)
         result = self._bare_result(status)
         result.exit_status, result.errors, result.output = exit_status, errors, output
@@ -352,6 +379,14 @@ class Clocks:
         self.events = 0
         self.looked = 0.0  # for commands of the agent
         self.at_work = False
+
+
+def _at_work(child: Child, clocks: Clocks, now: float) -> bool:
+    """Whether a command of the agent is running, which may be silent for as long as it likes."""
+    if now - clocks.looked > LOOK_AT_TREE_S:
+        clocks.looked = now
+        clocks.at_work = child.pid > 0 and has_command(child.pid)
+    return clocks.at_work
 
 
 def has_command(pid: int) -> bool:

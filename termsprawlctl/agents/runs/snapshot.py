@@ -30,7 +30,7 @@ class State:
 
     __slots__ = ("changed", "commit", "root")
 
-    def __init__(self, root: str, commit: str, changed: dict[str, tuple]) -> None:
+    def __init__(self, root: str, commit: str, changed: dict[str, tuple[str, int | None, int | None]]) -> None:
         self.root = root
         self.commit = commit
         self.changed = changed
@@ -66,9 +66,10 @@ class Watched:
                 changes[path] = "modified" if exists else "deleted"
         if self._looking is not None:
             self._looking.join()
-        after = look(self._root) if self._before else None
-        if after:
-            for path, change in compare(self._before, after).items():
+        before = self._before
+        after = look(self._root) if before else None
+        if before and after:
+            for path, change in compare(before, after).items():
                 changes[relative(os.path.join(self._root, path), self._cwd)] = change
         elif self._files_before is not None:
             files_after = look_at_files(self._cwd)
@@ -165,13 +166,18 @@ def compare(before: State, after: State) -> dict[str, str]:
     for path in {*before.changed, *after.changed, *committed}:
         then, now = before.changed.get(path), after.changed.get(path)
         stamp = now[1:] if now else _stamp(after.root, path)
-        change = change_of(then, now and now[0], stamp, committed.get(path, ""))
+        change = change_of(then, now[0] if now else None, stamp, committed.get(path, ""))
         if change:
             changes[path] = change
     return changes
 
 
-def change_of(then: tuple | None, code: str | None, stamp: tuple, committed: str) -> str:
+def change_of(
+    then: tuple[str, int | None, int | None] | None,
+    code: str | None,
+    stamp: tuple[int | None, int | None],
+    committed: str,
+) -> str:
     """What happened to a path; empty for nothing.
 
     `then` is its entry (code, size, time) before, None if it was as committed; `code` its
@@ -230,7 +236,7 @@ def parse_name_status(output: bytes) -> dict[str, str]:
     return {path: names.get(code[:1], "modified") for code, path in zip(words[::2], words[1::2]) if path}
 
 
-def _stamp(root: str, path: str) -> tuple:
+def _stamp(root: str, path: str) -> tuple[int | None, int | None]:
     try:
         status = os.lstat(os.path.join(root, path))
     except OSError:
@@ -280,9 +286,11 @@ def _git(root: str, *arguments: str, fine: tuple[int, ...] = (0,)) -> bytes | No
         return output if process.wait() in fine else None
 
 
-def _read(process: subprocess.Popen) -> bytes | None:
+def _read(process: subprocess.Popen[bytes]) -> bytes | None:
     end = time.monotonic() + TIMEOUT_S
-    chunks, size = [], 0
+    assert process.stdout is not None  # noqa: S101 - a pipe
+    chunks: list[bytes] = []
+    size = 0
     while size <= MAX_STATUS_BYTES:
         if not readable([process.stdout.fileno()], end - time.monotonic()):
             return None

@@ -10,6 +10,11 @@ from ..clis.cli import AgentCli
 from ..model.reader import Reader
 from ..model.text import one_line, plain
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
 COMPLETED, FAILED, TIMED_OUT, CANCELLED = "completed", "failed", "timed_out", "cancelled"
 # It ended in order, but what it answered is cut off, or nothing.
 INCOMPLETE = "incomplete"
@@ -60,7 +65,7 @@ class Ending:
         self.limit_s = limit_s
 
 
-def judge(cli: AgentCli, run: Reader, end: Ending, fallback_answer=lambda: "") -> Status:
+def judge(cli: AgentCli, run: Reader, end: Ending, fallback_answer: Callable[[], str] = lambda: "") -> Status:
     """The status on a structured run whose output has been read to its end.
 
     `fallback_answer()` gives the answer from elsewhere, should the stream have none.
@@ -78,7 +83,7 @@ def judge(cli: AgentCli, run: Reader, end: Ending, fallback_answer=lambda: "") -
     return _unfinished(cli, run, end, fallback_answer)
 
 
-def _unfinished(cli: AgentCli, run: Reader, end: Ending, fallback_answer) -> Status:
+def _unfinished(cli: AgentCli, run: Reader, end: Ending, fallback_answer: Callable[[], str]) -> Status:
     """The stream has no end of its own."""
     answer = "".join(run.answer_parts()).strip()
     denied = cli.denials(run, end.errors)

@@ -11,6 +11,11 @@ import json
 import os
 import re
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
 # Lines up to this size are read as they are: ordinary events are a few kB.
 WHOLE_LINE_BYTES = 512 << 10
 # Of a longer line's strings this much is kept at the beginning, and at the end.
@@ -36,7 +41,7 @@ class Lines:
         self._offset = 0  # in the output, of what comes next
         self.cuts: list[tuple[int, int]] = []
 
-    def feed(self, data: bytes):
+    def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield the lines (without their end) that `data` completes."""
         start = 0
         while True:
@@ -167,7 +172,7 @@ def _safe_start(raw: bytearray) -> bytearray:
     return raw[match.end() :] if match else bytearray()
 
 
-def expanded(text: str, mark: str, cuts: list[tuple[int, int]], descriptor: int):
+def expanded(text: str, mark: str, cuts: list[tuple[int, int]], descriptor: int) -> Iterator[str]:
     """Yield a text in pieces, each shortened string in it whole again, read from the output's file.
 
     A shortened text that is a part of a string stands for the whole of it.
@@ -181,7 +186,7 @@ def expanded(text: str, mark: str, cuts: list[tuple[int, int]], descriptor: int)
         yield from unescaped(descriptor, *cuts[index])
 
 
-def unescaped(descriptor: int, offset: int, size: int):
+def unescaped(descriptor: int, offset: int, size: int) -> Iterator[str]:
     """Yield the text of the raw JSON string at this place of a file, in pieces."""
     rest = b""
     while size > 0:
@@ -206,6 +211,7 @@ def unescaped(descriptor: int, offset: int, size: int):
 def _decoded(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
     try:
-        return json.loads(f'"{text}"', strict=False)
+        decoded: str = json.loads(f'"{text}"', strict=False)
+        return decoded
     except ValueError:
         return text

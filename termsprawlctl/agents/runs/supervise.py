@@ -22,6 +22,11 @@ import time
 from ...base.processtable import Family, adopt_orphans, command_line_of, send_to_group
 from ...base.waiting import readable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json
+
+
 # Commands of the agent that outlive it get this long after SIGTERM.
 LEFTOVER_GRACE_S = 0.5
 LEFTOVER_LIMIT_S = 5.0
@@ -34,7 +39,7 @@ SIZE_BYTES = 4  # before an order, big-endian
 DEFAULT_AGAIN = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 
 
-def encode_order(order: dict) -> bytes:
+def encode_order(order: Json) -> bytes:
     """The order as it goes over the socket. Both ends are the same Python, so marshal does.
 
     argv (its first an absolute path), cwd, marker, stop_signals ([(signal name, seconds)]), keep (whether
@@ -104,10 +109,10 @@ class Supervisor:
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # so that it wakes the wait
 
-    def _on_signal(self, _number, _frame) -> None:
+    def _on_signal(self, _number: int, _frame: object) -> None:
         self._told_to_end = True
 
-    def _read_order(self) -> dict | None:
+    def _read_order(self) -> Json | None:
         size = self._read_exactly(SIZE_BYTES)
         data = size and self._read_exactly(int.from_bytes(size, "big"))
         return marshal.loads(data) if data else None  # noqa: S302 - from the process that started this one
@@ -122,7 +127,7 @@ class Supervisor:
             data += piece
         return data
 
-    def _start(self, order: dict) -> int:
+    def _start(self, order: Json) -> int:
         """Start the CLI in a session of its own; returns its process."""
         try:
             started, starting = os.pipe()
@@ -168,7 +173,7 @@ class Supervisor:
                 self._alone = not self._read()
                 self._told_to_end = True
 
-    def _ask(self, stop_signals: list) -> None:
+    def _ask(self, stop_signals: list[tuple[str, float]]) -> None:
         """Ask the CLI's group to end, as it likes it, then make it."""
         for name, seconds in [*stop_signals, ("SIGKILL", LEFTOVER_LIMIT_S)]:
             if self._status is None:
@@ -222,7 +227,7 @@ def _look_at(family: Family) -> list[int]:
         return []  # for want of descriptors; end() looks again
 
 
-def _clean(order: dict) -> None:
+def _clean(order: Json) -> None:
     """Remove what the one who ordered the run can no longer remove."""
     for path in order["remove"]:
         import shutil

@@ -19,6 +19,11 @@ class Talk:
         self._cancelled_s: float | None = None
         self._closed_s: float | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether the agent was given the prompt."""
+        return self._reader.prompted
+
     def go_on(self, now: float) -> None:
         """To be called after each look at the output; `now` in monotonic seconds."""
         messages, self._reader.outbox = self._reader.outbox, []

@@ -13,10 +13,15 @@ from ..model.arguments import RunCall
 from ..model.head_tail import head_and_tail
 from ..model.settings import Settings
 from ..runs import render
-from ..runs.run import Result, Run, apply_settings
+from ..runs.result import Result
+from ..runs.run import Run, apply_settings
 from ..runs.status import COMPLETED
 from . import allocator, outputs
 from .jobs import Job, Jobs, Slots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json, Report
 
 
 class Parts:
@@ -38,8 +43,16 @@ class Parts:
         return job
 
     def execute(
-        self, call: RunCall, cwd: str, cancelled, report, *, resumed_in: str, workspace: str, heading: str = ""
-    ) -> tuple[Result, dict]:
+        self,
+        call: RunCall,
+        cwd: str,
+        cancelled: threading.Event,
+        report: Report,
+        *,
+        resumed_in: str,
+        workspace: str,
+        heading: str = "",
+    ) -> tuple[Result, Json]:
         """Carry out one run; its result, and the same as a tool's result. Raises OSError."""
         run = Run(self.cli, self._request(call, cwd), self._settings, log, resumed_in=resumed_in, workspace=workspace)
         try:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...base.tempfiles import HeldDirectory
+    from ..model.types import Report
+
 
 class Folders:
     """Where a run works: as the call says, as the server was told, or in one temporary workspace."""
 
-    def __init__(self, default: str, warn) -> None:
+    def __init__(self, default: str, warn: Report) -> None:
         self._default = default
         self._warn = warn
         self._warned = False  # of the default, which is the same for each run
         self.workspace = ""  # the temporary one, once it is needed
-        self._held = None
+        self._held: HeldDirectory | None = None
 
     def choose(self, wanted: str, session: str = "") -> tuple[str, str]:
         """An existing directory, absolute: `wanted`, else `session` (where the session was), and so on.
@@ -37,12 +42,12 @@ class Folders:
         from ...base.ownership import is_ours
 
         if not (self.workspace and is_ours(self.workspace)):
-            from ...base.tempfiles import HeldDirectory
+            from ...base.tempfiles import HeldDirectory as Held
 
             if self._held is not None:
                 self._held.release()
             # One of a server that was killed goes if it is empty, as ours does.
-            self._held = HeldDirectory("termsprawlctl-workspace-", os.rmdir, _workspace_root())
+            self._held = Held("termsprawlctl-workspace-", os.rmdir, _workspace_root())
             self.workspace = self._held.path
         return self.workspace, skipped
 
@@ -51,7 +56,8 @@ class Folders:
         if self.workspace:
             with contextlib.suppress(OSError):  # it may hold the work of the runs
                 os.rmdir(self.workspace)
-            self._held.release()
+            if self._held is not None:
+                self._held.release()
 
 
 def _workspace_root() -> str:

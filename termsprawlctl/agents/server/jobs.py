@@ -6,6 +6,12 @@ import threading
 import time
 from collections import deque
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json
+    from ..runs.heartbeat import Heartbeat
+
+
 QUEUE_LOOK_S = 0.1
 # Results of background runs are a few kB each; the oldest finished ones are forgotten.
 MAX_REMEMBERED = 200
@@ -16,13 +22,13 @@ class Slots:
 
     def __init__(self, number: int) -> None:
         self._free = number
-        self._waiting: deque = deque()
+        self._waiting: deque[object] = deque()
         self._changed = threading.Condition()
 
-    def take(self, cancelled: threading.Event, report) -> bool:
-        """Wait for a slot, telling `report` (a pacing.Heartbeat) when it has to; False when cancelled meanwhile."""
+    def take(self, cancelled: threading.Event, report: Heartbeat) -> bool:
+        """Wait for a slot, telling `report` when it has to; False when cancelled meanwhile."""
         ticket = object()
-        told = -1
+        reported = -1
         with self._changed:
             self._waiting.append(ticket)
         while True:
@@ -37,12 +43,12 @@ class Slots:
                     self._changed.notify_all()
                     return True
                 before = self._waiting.index(ticket)
-                if before == told:
+                if before == reported:
                     self._changed.wait(QUEUE_LOOK_S)
-            if before == told:
+            if before == reported:
                 report.beat()
                 continue
-            told = before
+            reported = before
             report(f"Queued: all slots are busy, {before} before this run" if before else "Queued: next to start")
 
     def give_back(self) -> None:
@@ -62,11 +68,11 @@ class Job:
         self.step = ""
         self.cancelled = threading.Event()
         self.done = threading.Event()
-        self.result: dict | None = None
+        self.result: Json | None = None
         self._begun = time.monotonic()
         self._ended = 0.0
 
-    def finish(self, status: str, result: dict) -> None:
+    def finish(self, status: str, result: Json) -> None:
         """It has ended; `result` is what run would have returned."""
         self._ended = time.monotonic()
         self.status, self.result, self.step = status, result, ""
@@ -76,7 +82,7 @@ class Job:
         """Since it was asked for, until its end."""
         return round(((self._ended or time.monotonic()) - self._begun) * 1000)
 
-    def row(self) -> dict:
+    def row(self) -> Json:
         """Its line in a status report."""
         row = {"runId": self.run_id, "status": self.status, "elapsedMs": self.elapsed_ms()}
         if self.step and not self.done.is_set():

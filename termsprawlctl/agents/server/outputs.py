@@ -13,6 +13,11 @@ from ...base.layout import state_directory
 from ...base.ownership import is_ours
 from ...base.tempfiles import HeldDirectory, hold, sweep
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
 # Older ones are removed when a new one is written.
 KEPT_FILES = 50
 KEPT_BYTES = 256 << 20
@@ -30,7 +35,7 @@ def directory() -> str:
     return _temporary_directory()
 
 
-_temporary: list = []  # the one of this process, where there is no other place
+_temporary: list[HeldDirectory] = []  # the one of this process, where there is no other place
 
 
 def _temporary_directory() -> str:
@@ -40,10 +45,11 @@ def _temporary_directory() -> str:
         import shutil
 
         _temporary[:] = [HeldDirectory("termsprawlctl-outputs-", lambda path: shutil.rmtree(path, ignore_errors=True))]
-    return _temporary[0].path
+    path: str = _temporary[0].path
+    return path
 
 
-def save(pieces) -> str:
+def save(pieces: Iterable[str]) -> str:
     """Write the text that `pieces` yields to a new private file; returns its path. Raises OSError."""
     folder = directory()
     _prune(folder)

@@ -21,6 +21,13 @@ from ..runs.heartbeat import Heartbeat
 from . import schemas
 from .folders import Folders
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json, Report
+    from .engine import Parts
+    from .jobs import Job
+
+
 # Clients that close our input kill us two to four seconds later.
 FINISH_S = 2.0
 # How long the end waits for runs to be ended; what is left then is the supervisors' work,
@@ -50,10 +57,10 @@ class AgentProvider(Provider):
         self._folders = Folders(settings.cwd, log)
         self._folders_lock = threading.Lock()
         self._sessions: dict[str, str] = {}  # session -> folder of its first run
-        self._parts = None  # what is made at the first run
+        self._parts: Parts | None = None  # what is made at the first run
         self._parts_lock = threading.Lock()
         self._closing = threading.Event()
-        self._running: set = set()
+        self._running: set[object] = set()
 
     def instructions(self) -> str:
         return (
@@ -62,10 +69,10 @@ class AgentProvider(Provider):
             "then run_result with waitMs."
         )
 
-    def tools(self) -> list[dict]:
+    def tools(self) -> list[Json]:
         return schemas.tools(self._agent, takes_effort=self._agent in TAKES_EFFORT)
 
-    def call(self, name: str, arguments: dict, context: Context) -> dict:
+    def call(self, name: str, arguments: Json, context: Context) -> Json:
         try:
             return {
                 "run": self._run,
@@ -88,7 +95,7 @@ class AgentProvider(Provider):
 
     # --- the tools -----------------------------------------------------------------------
 
-    def _run(self, arguments: dict, context: Context) -> dict:
+    def _run(self, arguments: Json, context: Context) -> Json:
         call = RunCall(arguments)
         parts = self._first_use()
         if parts.inside_a_run:
@@ -106,12 +113,12 @@ class AgentProvider(Provider):
         text = f"Started {job.run_id}. Ask run_result for it with waitMs, or run_status for what it does."
         return _result(text, {"status": "running", "runId": job.run_id})
 
-    def _status(self, arguments: dict, _context: Context) -> dict:
+    def _status(self, arguments: Json, _context: Context) -> Json:
         wanted = run_id("run_status", arguments, required=False)
         jobs = [self._job(wanted)] if wanted else self._first_use().jobs.all()
         return _rows(jobs)
 
-    def _result(self, arguments: dict, context: Context) -> dict:
+    def _result(self, arguments: Json, context: Context) -> Json:
         job = self._job(run_id("run_result", arguments, required=True, others=("waitMs",)))
         deadline = time.monotonic() + wait_s(arguments)
         step = ""
@@ -126,7 +133,7 @@ class AgentProvider(Provider):
         del row["elapsedMs"]
         return _result(f"{job.run_id} is still {job.status}: {job.step or 'not started'}", row)
 
-    def _cancel(self, arguments: dict, context: Context) -> dict:
+    def _cancel(self, arguments: Json, context: Context) -> Json:
         job = self._job(run_id("run_cancel", arguments, required=True))
         job.cancelled.set()
         deadline = time.monotonic() + CANCEL_WAIT_S
@@ -136,21 +143,21 @@ class AgentProvider(Provider):
 
     # --- behind them ---------------------------------------------------------------------
 
-    def _first_use(self):
+    def _first_use(self) -> Parts:
         with self._parts_lock:
             if self._parts is None:
-                from .engine import Parts
+                from . import engine
 
-                self._parts = Parts(self._agent, self._settings)
+                self._parts = engine.Parts(self._agent, self._settings)
             return self._parts
 
-    def _job(self, wanted: str):
+    def _job(self, wanted: str) -> Job:
         job = self._first_use().jobs.find(wanted)
         if job is None:
             raise BadArguments(f"there is no run {wanted}: a server knows only the runs that it started itself.")
         return job
 
-    def _check_folder(self, parts, call: RunCall) -> None:
+    def _check_folder(self, parts: Parts, call: RunCall) -> None:
         first = self._sessions.get(call.session_id, "")
         if not (first and parts.cli.same_folder):
             return
@@ -165,7 +172,7 @@ class AgentProvider(Provider):
                 "leave cwd out."
             )
 
-    def _in_background(self, job, call: RunCall) -> None:
+    def _in_background(self, job: Job, call: RunCall) -> None:
         def report(label: str) -> None:
             job.status = "queued" if label.startswith("Queued") else "running"
             job.step = label
@@ -179,7 +186,7 @@ class AgentProvider(Provider):
             )
         job.finish(status, result)
 
-    def _carry_out(self, call: RunCall, cancelled: threading.Event, report) -> tuple[str, dict]:
+    def _carry_out(self, call: RunCall, cancelled: threading.Event, report: Report) -> tuple[str, Json]:
         """Run to the end; (status, result)."""
         parts = self._first_use()
         token = object()
@@ -199,7 +206,7 @@ class AgentProvider(Provider):
                 self._running.discard(token)
                 parts.idle.notify_all()
 
-    def _with_slot(self, parts, call: RunCall, cancelled: threading.Event, report) -> tuple[str, dict]:
+    def _with_slot(self, parts: Parts, call: RunCall, cancelled: threading.Event, report: Report) -> tuple[str, Json]:
         try:
             cwd, problem = self._choose_folder(call)
             heading = f"Note: {problem}, so this run worked in {cwd}." if problem else ""
@@ -222,15 +229,15 @@ class AgentProvider(Provider):
             return self._folders.choose(call.cwd, self._sessions.get(call.session_id, ""))
 
 
-def _result(text: str, structured: dict) -> dict:
+def _result(text: str, structured: Json) -> Json:
     return {"content": [{"type": "text", "text": text}], "structuredContent": structured, "isError": False}
 
 
-def _error(text: str) -> dict:
+def _error(text: str) -> Json:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-def _rows(jobs: list) -> dict:
+def _rows(jobs: list[Job]) -> Json:
     rows = [job.row() for job in jobs]
     lines = []
     for row in rows:

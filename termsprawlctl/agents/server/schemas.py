@@ -5,6 +5,11 @@ from __future__ import annotations
 from ..model.arguments import MAX_WAIT_MS
 from ..model.settings import EFFORTS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json
+
+
 STATUSES = ["queued", "running", "completed", "incomplete", "failed", "timed_out", "cancelled"]
 
 _PATHS = {"type": "array", "items": {"type": "string"}}
@@ -88,7 +93,7 @@ RUNS = {
 }
 
 
-def _hints(*, read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> dict:
+def _hints(*, read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> Json:
     return {
         "readOnlyHint": read_only,
         "destructiveHint": destructive,
@@ -146,12 +151,12 @@ CANCEL_TOOL = {
 }
 
 
-def tools(agent: str, *, takes_effort: bool) -> list[dict]:
+def tools(agent: str, *, takes_effort: bool) -> list[Json]:
     """The tools of a server for this agent."""
     return [_run_tool(agent, takes_effort=takes_effort), STATUS_TOOL, RESULT_TOOL, CANCEL_TOOL]
 
 
-def _run_tool(agent: str, *, takes_effort: bool) -> dict:
+def _run_tool(agent: str, *, takes_effort: bool) -> Json:
     effort = "How hard the model should think." if takes_effort else f"Ignored: {agent} has no such setting."
     return {
         "name": "run",
