@@ -94,7 +94,7 @@ class Client:
                 right = told["value"]["host"] == "local"
             else:
                 told = yield "canvas_list", {}
-                right = len(told["value"]["nodes"]) <= 2 * IN_USE
+                right = len(told["value"]) <= 2 * IN_USE
             self.pump.expect(right, f"{str(told)[:300]}")
 
 

@@ -162,16 +162,24 @@ def _unit(paths: DataPaths, args: Namespace) -> int:
 
 
 def _link(paths: DataPaths, args: Namespace) -> int:
-    from ..host.messaging.links import link
+    from ..host.messaging.links import link, link_context
 
+    if args.context:
+        link_context(paths, args.sender, args.recipient)
+        console.err(f"termsprawlctl: {args.sender} and {args.recipient} may read each other's transcript.")
+        return OK
     link(paths, args.sender, args.recipient)
     console.err(f"termsprawlctl: {args.sender} may send work to {args.recipient}.")
     return OK
 
 
 def _unlink(paths: DataPaths, args: Namespace) -> int:
-    from ..host.messaging.links import unlink
+    from ..host.messaging.links import unlink, unlink_context
 
+    if args.context:
+        unlink_context(paths, args.sender, args.recipient)
+        console.err(f"termsprawlctl: {args.sender} and {args.recipient} may no longer read each other's transcript.")
+        return OK
     unlink(paths, args.sender, args.recipient)
     console.err(f"termsprawlctl: {args.sender} may no longer send work to {args.recipient}.")
     return OK
@@ -186,9 +194,9 @@ def _links(paths: DataPaths, args: Namespace) -> int:
 
 
 def _describe_link(link: dict) -> str:
-    notes = [] if link["enabled"] else ["disabled"]
-    notes += [f"{node} is gone" for node in link["gone"]]
-    return f"{link['from']} -> {link['to']}  {link['folder']}" + (f"  ({', '.join(notes)})" if notes else "") + "\n"
+    notes = [f"{node} is gone" for node in link["gone"]]
+    sign = "->" if link["kind"] == "messages" else "<-reads->"
+    return f"{link['from']} {sign} {link['to']}  {link['folder']}" + (f"  ({', '.join(notes)})" if notes else "") + "\n"
 
 
 def _watch(paths: DataPaths, args: Namespace) -> int:
@@ -221,4 +229,5 @@ def _describe(state: dict, paths: DataPaths) -> str:
         for terminal in project["terminals"]:
             line = f"  terminal  {terminal['nodeId']}  {_RUNNING[terminal['running']]}"
             lines.append(f"{line}  {seen.get(terminal['nodeId'], '')}".rstrip())
+        lines += [f"  terminal  {node}  elsewhere: another program runs it" for node in project["elsewhere"]]
     return "\n".join(lines)

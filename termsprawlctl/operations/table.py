@@ -174,7 +174,7 @@ _ROWS = (
     Operation(
         "canvas_resize",
         "Resize a node",
-        "Resize a node, in pixels; at least 240 x 120.",
+        "Resize a node, in pixels: 240 x 140 to 8000 x 8000.",
         required("nodeId", "string", ""),
         required("width", "number", ""),
         required("height", "number", ""),
@@ -395,7 +395,7 @@ _ROWS = (
     Operation(
         "agent_send",
         "Send work to an agent",
-        "Give a linked agent a task. Returns a taskId: poll agent_task, up to 15 minutes. Never send work back to "
+        "Give a linked agent a task. Returns its id: poll agent_task, up to 15 minutes. Never send work back to "
         "who gave it to you.",
         required("nodeId", "string", "Id of the agent"),
         required("text", "string", "1 to 16,000 characters"),
@@ -408,8 +408,9 @@ _ROWS = (
     Operation(
         "agent_task",
         "Read a task",
-        "Read a task: submitted, completed or failed, and its reply.",
+        "Read a task: submitted, completed or failed, and its response.",
         required("taskId", "string", ""),
+        Argument("waitMs", "number", f"Wait for its end: 0 to {MAX_WAIT_MS:,}", required=False, extension=True),
         guide="agents",
         read_only=True,
         idempotent=True,
@@ -434,7 +435,7 @@ _ROWS = (
     Operation(
         "artifact_open",
         "Open a file",
-        "Show a text file of the project to the user.",
+        "Show a text file or image of the project to the user.",
         required("path", "string", "Absolute path"),
         optional("view", "string", "Default editor; diff: changes by git", ("editor", "diff")),
         guide="artifacts",

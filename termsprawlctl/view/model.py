@@ -17,7 +17,8 @@ class Box:
 
     x, y, width, height: pixels from the canvas's origin; text: a note's words, or a file's
     path; color: a note's, by the canvas's own name; runs: the program in a terminal, "" for
-    unknown; ended: whether a terminal's session is gone; depth: 0 at the top level, 1 in a group.
+    unknown; ended: whether a terminal's session is gone; elsewhere: whether another program runs it;
+    depth: 0 at the top level, 1 in a group.
     """
 
     id: str
@@ -27,6 +28,7 @@ class Box:
     color: str
     runs: str
     ended: bool
+    elsewhere: bool
     x: float
     y: float
     width: float
@@ -74,12 +76,14 @@ def picture(nodes: object, runs: dict[str, str], links: list[tuple[str, str]], *
         kind = clean(node.get("type")) or "unknown"
         data = node.get("data")
         data = data if isinstance(data, dict) else {}
-        ended = known and kind == "terminal" and node["id"] not in runs
+        elsewhere = kind == "terminal" and node.get("elsewhere") is True
+        ended = known and kind == "terminal" and node["id"] not in runs and not elsewhere
         title = clean(data.get("title"))
         text = clean(data.get("text") or data.get("path") or data.get("url"))
         running = clean(runs.get(node["id"], ""))
         color = clean(data.get("color"))
-        boxes.append(Box(clean(node["id"]), kind, title, text, color, running, ended, x, y, width, height, depth))
+        place = (x, y, width, height, depth)
+        boxes.append(Box(clean(node["id"]), kind, title, text, color, running, ended, elsewhere, *place))
     boxes.sort(key=lambda box: (box.kind != "group", box.depth))  # groups lie below what is in them
     there = {box.id for box in boxes}
     return Picture(boxes, [Link(*pair) for pair in links if set(pair) <= there and pair[0] != pair[1]])
@@ -105,7 +109,7 @@ def label(box: Box) -> str:
 def state(box: Box) -> str:
     """What a terminal does, a note says, or a file's path."""
     if box.kind == "terminal":
-        return "ended" if box.ended else box.runs
+        return "elsewhere" if box.elsewhere else "ended" if box.ended else box.runs
     return box.text
 
 

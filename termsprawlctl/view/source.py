@@ -29,11 +29,10 @@ def read(session_path: str, data: str, cwd: str, *, screens: bool = False) -> mo
     result = transport.call(session_path, "canvas_list")
     if not result["ok"]:
         raise CtlError(str(result["error"]), "See `termsprawlctl doctor --explain`.")
-    value = result.get("value")
-    nodes = value.get("nodes") if isinstance(value, dict) else value
+    nodes = result.get("value")
     runs = running(DataPaths(data))
     folder = _project_folder(session_path, data, cwd, _ids(nodes))
-    pairs = sorted(links.enabled(folder)) if folder else []
+    pairs = _links(folder) if folder else []
     drawn = model.picture(nodes, runs or {}, pairs, known=runs is not None)
     if screens:
         drawn.screens.update(screens_of(DataPaths(data), [box.id for box in drawn.boxes if box.id in (runs or {})]))
@@ -53,6 +52,13 @@ def screens_of(paths: DataPaths, node_ids: list[str]) -> dict[str, list[str]]:
         # Word by word, because blanks between them count.
         found[node_id] = [" ".join(map(visible, line.split(" "))) for line in shown.rstrip().split("\n")]
     return found
+
+
+def _links(folder: str) -> list[tuple[str, str]]:
+    try:
+        return sorted(links.enabled(folder))
+    except CtlError:
+        return []
 
 
 def running(paths: DataPaths) -> dict[str, str] | None:

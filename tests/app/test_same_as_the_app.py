@@ -15,32 +15,6 @@ from support.node_app import NodeApp, absent
 from support.running_host import RunningHost
 
 pytestmark = pytest.mark.skipif(bool(absent()), reason=absent())
-# Where our host does not answer as the app yet; a line that is true no longer fails.
-NOT_YET = {
-    "guide_read",
-    "canvas_list",
-    "canvas_group",
-    "artifact_open of an image",
-    "agent_status",
-    "agent_cards",
-    "agent_send",
-    "agent_send once more",
-    "agent_task",
-    "context_read",
-    "a size under the smallest",
-    "a height under the smallest",
-    "a size over the largest",
-    "a reply of somebody else",
-    "a reply, repeated",
-}
-
-
-def cases(names: object) -> list:
-    """The names as pytest's parameters, those of NOT_YET expected to fail."""
-    marks = pytest.mark.xfail(strict=True)
-    return [pytest.param(name, marks=[marks] if name in NOT_YET else []) for name in names]
-
-
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
 
 
@@ -219,7 +193,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", cases(CALLS))
+@pytest.mark.parametrize("case", CALLS)
 def test_our_answer_has_all_that_the_apps_has(sides, case):
     app, ours = (CALLS[case](side) for side in sides)
     assert app["ok"], app
@@ -227,15 +201,14 @@ def test_our_answer_has_all_that_the_apps_has(sides, case):
     assert lacks(shape(app["value"]), shape(ours["value"])) == []
 
 
-@pytest.mark.parametrize("case", cases(REFUSED))
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_the_app_refuses_we_refuse(sides, case):
     app, ours = (REFUSED[case](side) for side in sides)
     assert (app["ok"], ours["ok"]) == (False, False)
     assert isinstance(ours["error"], str)
 
 
-@pytest.mark.parametrize("case", cases(["a reply, repeated"]))
-def test_a_reply_can_be_repeated_and_not_changed(sides, case):
+def test_a_reply_can_be_repeated_and_not_changed(sides):
     for side in sides:
         task = side.task["value"]["id"]
         first = side.call("agent_reply", session=side.recipient, taskId=task, text="done")

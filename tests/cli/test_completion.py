@@ -42,7 +42,7 @@ def offered(*words: str, **environment: str) -> list[str]:
 @pytest.fixture
 def app(tmp_path):
     with StandInApp(tmp_path / "app") as running:
-        running.replies["canvas_list"] = {"ok": True, "value": {"nodes": NODES}}
+        running.replies["canvas_list"] = {"ok": True, "value": NODES}
         yield running
 
 

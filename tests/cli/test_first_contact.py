@@ -177,7 +177,7 @@ def test_prune_removes_ended_terminals_and_projects_that_are_gone(home):
     done = json.loads(home.run(one, "host", "prune", "--json").out)
     assert done == {"running": True, "terminals": [ended], "projects": [str(other)]}
     assert not Path(gone["sessionFile"]).exists()
-    nodes = json.loads(home.run(one, "call", "canvas_list").out)["value"]["nodes"]
+    nodes = json.loads(home.run(one, "call", "canvas_list").out)["value"]
     assert [node["id"] for node in nodes] == [kept]
     assert b"nothing to remove" in home.run(one, "host", "prune").err
     home.run(one, "host", "stop")

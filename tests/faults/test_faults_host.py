@@ -105,14 +105,14 @@ OPERATIONS = {"open": open_one, "run": run_one, "submit": submit, "list": contex
 
 
 def nodes_of(host) -> set[str]:
-    return {node["id"] for node in host.call("canvas_list")["value"]["nodes"]}
+    return {node["id"] for node in host.call("canvas_list")["value"]}
 
 
 def assert_one_truth(host) -> None:
     """Canvas, tmux, sessions and launch folders tell of the same terminals."""
     nodes = nodes_of(host)
     assert host.sessions() == nodes
-    assert {one["nodeId"] for one in host.call("agent_status")["value"]["agents"]} == nodes
+    assert {one["nodeId"] for one in host.call("agent_status")["value"]} == nodes
     launch = host.data / "agent-tools" / "launch"
     assert {path.name for path in launch.iterdir()} == nodes
     host.assert_whole()
@@ -233,7 +233,7 @@ def test_work_whose_sending_was_cut_off_is_told_and_is_never_sent_twice(serving,
         again = send(number)
         assert again["ok"], (steps[number - 1], again)
         if sent["ok"]:
-            assert again["value"]["taskId"] == sent["value"]["taskId"]
+            assert again["value"]["id"] == sent["value"]["id"]
         if again["value"]["state"] == "failed":
             assert again["value"]["reason"]
         shown = serving.call("terminal_read", nodeId=serving.kept)["value"]["output"]

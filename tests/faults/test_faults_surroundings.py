@@ -601,21 +601,21 @@ def test_a_clock_that_jumps_changes_nothing(serving, off_s):
     first = serving.call("terminal_open")["value"]["nodeId"]
     person = Path(serving.session).stem
     assert serving.ctl_run("host", "link", person, first).returncode == 0
-    task = serving.call("agent_send", nodeId=first, messageId="m-1", text="work")["value"]["taskId"]
+    task = serving.call("agent_send", nodeId=first, messageId="m-1", text="work")["value"]["id"]
     serving.set_clock(off_s)
     assert serving.call("agent_task", taskId=task)["value"]["state"] == "submitted"
     answer = transport.call(
         str(Path(serving.session).with_name(f"{first}.json")), "agent_reply", {"taskId": task, "text": "done"}
     )
     assert answer["ok"], answer
-    assert serving.call("agent_task", taskId=task)["value"]["reply"] == "done"
+    assert serving.call("agent_task", taskId=task)["value"]["response"] == "done"
     second = serving.call("terminal_open")["value"]["nodeId"]
     for node in (first, second):
         ran = serving.call("terminal_run", nodeId=node, command="echo here", timeoutMs=20_000)
         assert ran["value"]["output"] == "here", ran
         waited = serving.call("terminal_wait", nodeId=node, idleMs=100, timeoutMs=20_000)
         assert waited["value"]["reason"] == "idle", waited
-    assert {one["nodeId"] for one in serving.call("agent_status")["value"]["agents"]} == {first, second}
+    assert {one["nodeId"] for one in serving.call("agent_status")["value"]} == {first, second}
     assert serving.ctl_run("host", "log").returncode == 0
     assert serving.end() == 0
     serving.assert_next_works()

@@ -47,14 +47,30 @@ sessions = texts_of(
 )
 tasks = texts_of(
     hostile.objects_with(
-        taskId=hostile.values_beside("t-1"),
+        id=hostile.values_beside("t-1"),
         state=hostile.values_beside("submitted", "completed", "failed"),
-        **{name: hostile.values_beside("n-1") for name in ("messageId", "projectId", "fromNodeId", "toNodeId", "text")},
-        **dict.fromkeys(("reply", "reason", "createdAtMs", "finishedAtMs"), hostile.json_values),
+        **{
+            name: hostile.values_beside("n-1")
+            for name in ("messageId", "projectId", "sourceNodeId", "targetNodeId", "text")
+        },
+        **dict.fromkeys(("response", "createdAt", "updatedAt"), hostile.json_values),
     )
 )
 link_files = texts_of(
-    hostile.objects_with(**{"from": ids, "to": ids, "enabled": hostile.values_beside(True)}) | hostile.json_objects
+    hostile.objects_with(version=hostile.values_beside(1), a=ids, b=ids | st.just("n-9")) | hostile.json_objects
+)
+links_of_projects = (
+    st.lists(
+        hostile.objects_with(
+            kind=hostile.values_beside("context-inject"),
+            source=ids,
+            target=ids,
+            config=hostile.objects_with(agentMessages=hostile.values_beside(True)) | hostile.json_values,
+        )
+        | hostile.json_values,
+        max_size=3,
+    )
+    | hostile.json_values
 )
 folders = st.sampled_from(["/", "/etc", ".", "", "/no/such", "/\0", "/\ud800", "~"]) | hostile.json_values
 projects = texts_of(hostile.objects_with(cwd=folders))
@@ -151,19 +167,35 @@ def test_a_task_file_of_any_content_hurts_no_other_task(empty, data):
 
 
 @given(link_files | hostile.json_bytes)
-def test_a_link_file_of_any_content_links_only_whom_it_names(empty, data):
+def test_a_link_file_of_any_content_joins_only_whom_it_names(empty, data):
     folder = empty / "project"
     fresh(empty)
     directory = folder / ".termsprawl" / "links"
     directory.mkdir(parents=True)
-    (directory / "any.json").write_bytes(data)
-    (directory / "good.json").write_bytes(b'{"from": "n-1", "to": "n-2", "enabled": true}')
-    enabled = links.enabled(str(folder))
-    assert ("n-1", "n-2") in enabled
-    for pair in enabled - {("n-1", "n-2")}:
-        assert json.loads(data)["enabled"] is True
-        assert pair == (json.loads(data)["from"], json.loads(data)["to"])
-    assert (directory / "any.json").read_bytes() == data
+    (directory / "n-1--n-9.json").write_bytes(data)
+    (directory / "n-1--n-2.json").write_bytes(b'{"version": 1, "a": "n-1", "b": "n-2"}')
+    readable = links.readable(str(folder))
+    assert ("n-1", "n-2") in readable
+    for pair in readable - {("n-1", "n-2")}:
+        assert pair == ("n-1", "n-9") == (json.loads(data)["a"], json.loads(data)["b"])
+    assert (directory / "n-1--n-9.json").read_bytes() == data
+
+
+@given(links_of_projects)
+def test_links_of_any_content_in_a_project_let_only_those_send_whom_they_name(empty, found):
+    folder = empty / "project"
+    fresh(empty)
+    (folder / ".termsprawl").mkdir(parents=True)
+    path = folder / ".termsprawl" / "project.json"
+    path.write_text(json.dumps({"version": 1, "rev": 1, "nodes": [], "links": found}))
+    before = path.read_bytes()
+    for sender, recipient in links.enabled(str(folder)):
+        assert any(
+            (one["source"], one["target"], one["config"]["agentMessages"]) == (sender, recipient, True)
+            for one in (found if isinstance(found, list) else [])
+            if isinstance(one, dict) and one.get("source") == sender and isinstance(one.get("config"), dict)
+        )
+    assert path.read_bytes() == before
 
 
 @given(projects | hostile.json_bytes)

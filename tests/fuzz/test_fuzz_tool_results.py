@@ -51,11 +51,10 @@ nodes = hostile.objects_with(
     data=hostile.objects_with(title=hostile.values_beside("t"), text=hostile.json_values, color=hostile.json_values),
 )
 node_lists = st.lists(hostile.mostly(nodes, hostile.json_values), max_size=5)
-canvas_lists = node_lists | st.builds(lambda found: {"nodes": found}, hostile.mostly(node_lists, hostile.json_values))
 base64_letters = st.text(st.sampled_from("AAz9+/=\n -_é"), max_size=24)
 pictures = st.sampled_from(["iVBORw0KGgo=", "/9j/", "R0lGODlh", "UklGRgAAAABXRUJQ", "AAAA", ""]) | base64_letters
 images = st.builds(lambda image: {"image": image}, hostile.mostly(pictures, hostile.json_values))
-values = st.sampled_from([session_infos, canvas_lists, images, hostile.json_values]).flatmap(lambda strategy: strategy)
+values = st.sampled_from([session_infos, node_lists, images, hostile.json_values]).flatmap(lambda strategy: strategy)
 good = st.builds(lambda value, more: {**more, "ok": True, "value": value}, values, st.just({}) | hostile.json_objects)
 bad = st.builds(lambda error: {"ok": False, "error": error}, hostile.any_text)
 tool_results = hostile.mostly(good, bad | st.just({"ok": True}))

@@ -34,7 +34,7 @@ def test_a_tool_call_of_the_model_is_made_and_its_result_reaches_the_model(serve
         assert done.returncode == 0, shown
         requests = provider.asked()
     assert len(requests) == 2, shown
-    notes = [node for node in host.value("canvas_list")["nodes"] if TEXT in json.dumps(node)]
+    notes = [node for node in host.value("canvas_list") if TEXT in json.dumps(node)]
     assert len(notes) == 1, shown
     # The second request carries what the tool answered, in whichever form the CLI gives it.
     assert notes[0]["id"] in json.dumps(requests[1]), requests[1]

@@ -165,7 +165,7 @@ def test_a_host_has_terminals_with_every_python(ctl, env, tmp_path_factory):
         round_trip(host)
         assert host.stop().returncode == 0
         host.start()
-        assert host.value("canvas_list")["nodes"]
+        assert host.value("canvas_list")
 
 
 def test_a_view_is_shared_with_every_python(ctl, env, tmp_path_factory):

@@ -67,16 +67,17 @@ def test_a_canvas_that_came_with_a_project_starts_nothing(host):
         "position": {"x": 0, "y": 0},
         "data": {"kind": "terminal", "title": "t", "cwd": "/", "command": "touch ran"},
     }
-    (planted / "project.json").write_text(json.dumps({"version": 1, "rev": 1, "nodes": [node]}))
+    config = {"kind": "context-inject", "agentMessages": True}
+    link = {"id": "l", "kind": "context-inject", "source": "n-planted", "target": "n-planted", "config": config}
+    (planted / "project.json").write_text(json.dumps({"version": 1, "rev": 1, "nodes": [node], "links": [link]}))
     (planted / "links").mkdir()
-    (planted / "links" / "all.json").write_text('{"from": "n-planted", "to": "n-planted", "enabled": true}')
+    (planted / "links" / "link-0.json").write_text('{"from": "n-planted", "to": "n-2", "enabled": true}')
     host.stop()
     host.start()
-    assert [one["id"] for one in host.value("canvas_list")["nodes"]] == ["n-planted"]
-    for operation, extra in (("terminal_read", {}), ("terminal_submit", {"command": "x"}), ("terminal_external", {})):
-        assert "has ended" in host.call(operation, nodeId="n-planted", **extra)["error"]
-    assert host.value("agent_cards")["agents"] == []
-    assert host.value("terminal_close", nodeId="n-planted")["closed"]
+    assert [one["id"] for one in host.value("canvas_list")] == ["n-planted"]
+    for operation, extra in (("terminal_read", {}), ("terminal_submit", {"command": "x"}), ("terminal_close", {})):
+        assert "run by another program" in host.call(operation, nodeId="n-planted", **extra)["error"]
+    assert host.value("agent_cards") == []
     assert host.tmux("list-sessions").returncode != 0
     assert not list(host.project.rglob("ran"))
 

@@ -59,7 +59,7 @@ NODE = {"id": "n-1", "type": "terminal", "position": {"x": 0, "y": 0}, "data": {
 ANSWERS = {
     "session_info": {"ok": True, "value": {"nodeId": EVIL, "projectId": EVIL, "instanceId": EVIL, "appVersion": EVIL}},
     "terminal_read": {"ok": True, "value": {"output": EVIL}},
-    "canvas_list": {"ok": True, "value": {"nodes": [NODE, {**NODE, "id": EVIL, "type": "sticky"}]}},
+    "canvas_list": {"ok": True, "value": [NODE, {**NODE, "id": EVIL, "type": "sticky"}]},
 }
 
 

@@ -301,15 +301,15 @@ def until(what, said: str) -> None:
 def test_watching_draws_again_when_something_changes_and_gives_the_screen_back(canvas):
     program = PtyProgram([canvas.ctl, "map", "--watch"], canvas.env)
     until(lambda: "server" in program.output.decode("utf-8", "ignore"), "the first picture")
-    canvas.value("sticky_open", text="Newnote")
-    until(lambda: b"Newnote" in program.output, "the second picture")
+    canvas.value("sticky_open", text="Qq7")
+    until(lambda: b"Qq7" in program.output, "the second picture")
     program.type(b"\x03")
     status, shown = program.ended()
     program.stop()
     assert status == 130
     assert shown.startswith("\x1b[?1049h")
     assert shown.rstrip().endswith("\x1b[?1049l") or "\x1b[?1049l" in shown
-    assert shown.index("\x1b[?1049l") > shown.rindex("Newnote")
+    assert shown.index("\x1b[?1049l") > shown.rindex("Qq7")
     assert "\x1b[32m" in shown
 
 

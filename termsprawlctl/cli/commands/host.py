@@ -32,7 +32,7 @@ ACTIONS = {
     ),
     "stop": ("stop the host; its terminals keep running", ("host stop", "host stop --kill-sessions")),
     "prune": ("remove ended terminals, and projects whose folder is gone", ("host prune", "host prune --json")),
-    "link": ("let one agent or terminal send work to another", ("host link n-1 n-2",)),
+    "link": ("let one agent or terminal send work to another", ("host link n-1 n-2", "host link --context n-1 n-2")),
     "unlink": ("remove a link", ("host unlink n-1 n-2",)),
     "links": ("list the links of all projects", ("host links", "host links --json")),
     "watch": ("show events on the host until it ends or Ctrl-C", ("host watch", "host watch --json")),
@@ -67,6 +67,7 @@ def configure(parser: Parser) -> None:
         if name in ("link", "unlink"):
             one.add_argument("sender", metavar="FROM", help="id of the node that may send, as in host status")
             one.add_argument("recipient", metavar="TO", help="id of the node that gets the work")
+            one.add_argument("--context", action="store_true", help="about reading each other's transcript, both ways")
     parsers = commands.choices
     parsers["run"].add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     parsers["stop"].add_argument("--kill-sessions", action="store_true", help="end all its terminals, too")

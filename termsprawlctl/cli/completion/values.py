@@ -69,8 +69,7 @@ class Values:
                 path = found.path if found else None
         if not path:
             return []
-        value = transport.call(path, "canvas_list", deadline_s=LIVE_DEADLINE_S).get("value")
-        nodes = value.get("nodes") if isinstance(value, dict) else value
+        nodes = transport.call(path, "canvas_list", deadline_s=LIVE_DEADLINE_S).get("value")
         return [
             Value(node["id"], _about(node))
             for node in (nodes if isinstance(nodes, list) else ())

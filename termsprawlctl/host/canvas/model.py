@@ -11,15 +11,27 @@ that changes something either does all of it or raises CtlError before the first
 from __future__ import annotations
 
 from ...base.errors import CtlError
+from .numbers import number_of
 
-MIN_WIDTH, MIN_HEIGHT = 240, 120
-# What a new node gets: [width, height]. A terminal's is the app's.
-SIZES = {"terminal": (720, 420), "sticky": (280, 200), "editor": (720, 520), "diff": (720, 520)}
+# (width, height) of a new node, and of one that names no size itself.
+SIZES = {
+    "terminal": (720, 420),
+    "sticky": (200, 130),
+    "group": (200, 130),
+    "diff": (560, 360),
+    "editor": (640, 420),
+    "browser": (320, 240),
+    "chat": (420, 480),
+}
+_OTHER_SIZE = SIZES["sticky"]
+# What a node can be resized to.
+MIN_SIZES = {"browser": (320, 240)}
+MIN_SIZE, MAX_SIZE = (240, 140), (8000, 8000)
 GAP = 40  # between a new node and its neighbour
-# A frame's distance to what it holds; its title needs one more above.
-PADDING, TITLE_HEIGHT = 24, 40
+FIRST_X, NEW_Y = 60, 60  # where a new node stands: the first one, and every one
+# A frame's distance to what it holds; its title needs more above.
+PADDING, TOP_PADDING = 24, 48
 STICKY_COLOR = "amber"  # of slate amber lime pink cyan
-SELECTED = "selected"
 # Beyond this a number in the file is no place on a canvas, and could overflow here.
 MAX_COORDINATE = 1e9
 _LIST = "canvas_list lists the nodes of this project."
@@ -35,7 +47,14 @@ def find(document: dict, node_id: str) -> dict | None:
 
 def add_terminal(document: dict, node_id: str, title: str, folder: str) -> dict:
     """Put a terminal node beside everything else and return it."""
-    return _add(document, node_id, "terminal", {"title": title, "cwd": folder})
+    return _add(document, node_id, "terminal", {"title": title, "cwd": folder, "linkedIds": []})
+
+
+def add_agent(document: dict, node_id: str, agent: str, command: str, folder: str) -> dict:
+    """Put the terminal node of an agent beside everything else and return it; `agent` is its id or `custom`."""
+    node = add_terminal(document, node_id, agent, folder)
+    node["data"].update(agentId=agent, command=command)
+    return node
 
 
 def add_sticky(document: dict, node_id: str, text: str) -> dict:
@@ -60,30 +79,24 @@ def remove(document: dict, node_id: str) -> None:
     ]
 
 
-def select(document: dict, node_ids: list[str]) -> None:
-    """Make these nodes the selection: `selected` is true in them and absent from all others.
-
-    That key is what the canvas itself has in a selected node. It lasts until the user
-    selects something else, or another program that writes the file leaves it out.
-    """
-    chosen = _nodes(document, node_ids)
-    for node in document["nodes"]:
-        if isinstance(node, dict):
-            node.pop(SELECTED, None)
-    for node in chosen:
-        node[SELECTED] = True
-
-
 def move(document: dict, node_id: str, x: float, y: float) -> dict:
     """Set a node's position, relative to its group where it has one; returns {x, y}."""
-    (node,) = _nodes(document, [node_id])
+    (node,) = nodes(document, [node_id])
     return _set(node, "position", x=_plain(x), y=_plain(y))
 
 
 def resize(document: dict, node_id: str, width: float, height: float) -> dict:
-    """Set a node's size, never below the smallest; returns {width, height} as they are now."""
-    (node,) = _nodes(document, [node_id])
-    return _set(node, "style", width=_plain(max(width, MIN_WIDTH)), height=_plain(max(height, MIN_HEIGHT)))
+    """Set a node's size, in both places where one can stand; returns {width, height}. Outside the bounds: CtlError."""
+    (node,) = nodes(document, [node_id])
+    least = MIN_SIZES.get(_kind(node), MIN_SIZE)
+    if not (least[0] <= width <= MAX_SIZE[0] and least[1] <= height <= MAX_SIZE[1]):
+        raise CtlError(
+            f"{width:g}x{height:g} is not a size for {node_id}.",
+            f"Choose one from {least[0]}x{least[1]} to {MAX_SIZE[0]}x{MAX_SIZE[1]}.",
+        )
+    size = _set(node, "style", width=_plain(width), height=_plain(height))
+    node.update(size)
+    return size
 
 
 def group(document: dict, group_id: str, node_ids: list[str], title: str) -> dict:
@@ -91,10 +104,9 @@ def group(document: dict, group_id: str, node_ids: list[str], title: str) -> dic
 
     The nodes stay where they are on the canvas: their positions become relative to the
     frame's corner. The frame goes before them in the list, because a canvas draws in
-    order and has to know a parent before its children. A node without a usable size
-    counts with the smallest one.
+    order and has to know a parent before its children.
     """
-    members = _nodes(document, node_ids)
+    members = nodes(document, node_ids)
     for node in members:
         if not is_top_level(node):
             raise CtlError(f"Node {node['id']} is in a group already.", "Only top-level nodes can be grouped.")
@@ -102,14 +114,14 @@ def group(document: dict, group_id: str, node_ids: list[str], title: str) -> dic
             raise CtlError(f"Node {node['id']} is a group.", "A group cannot go into a group; leave it out.")
     boxes = [_box(node) for node in members]
     left = min(box[0] for box in boxes) - PADDING
-    top = min(box[1] for box in boxes) - PADDING - TITLE_HEIGHT
+    top = min(box[1] for box in boxes) - TOP_PADDING
     right = max(box[0] + box[2] for box in boxes) + PADDING
     bottom = max(box[1] + box[3] for box in boxes) + PADDING
     frame = {
         "id": group_id,
         "type": "group",
         "position": {"x": left, "y": top},
-        "style": {"width": max(right - left, MIN_WIDTH), "height": max(bottom - top, MIN_HEIGHT)},
+        "style": {"width": right - left, "height": bottom - top},
         "data": {"kind": "group", "title": title},
     }
     for node, (x, y, _, _) in zip(members, boxes):
@@ -125,10 +137,23 @@ def is_top_level(node: dict) -> bool:
     return node.get("parentId") is None
 
 
+def is_elsewhere(node: object, ours: set[str]) -> bool:
+    """Whether another program (the app, or a relay) runs the terminal of a node; `ours` are the nodes of this host."""
+    if not isinstance(node, dict) or node.get("type") != "terminal":
+        return False
+    data = node.get("data")
+    return node.get("id") not in ours or (isinstance(data, dict) and bool(data.get("relayTerm")))
+
+
 def title(node: dict | None) -> str:
     """The title that the user sees on a node; "" where it has none."""
+    return text_of(node, "title")
+
+
+def text_of(node: dict | None, key: str) -> str:
+    """A text of a node's data; "" where it has none."""
     data = node.get("data") if node else None
-    value = data.get("title") if isinstance(data, dict) else None
+    value = data.get(key) if isinstance(data, dict) else None
     return value if isinstance(value, str) else ""
 
 
@@ -137,7 +162,7 @@ def _add(document: dict, node_id: str, kind: str, data: dict) -> dict:
     node = {
         "id": node_id,
         "type": kind,
-        "position": {"x": _right_edge(document), "y": 0},
+        "position": {"x": _right_edge(document), "y": NEW_Y},
         "style": {"width": width, "height": height},
         "data": {"kind": kind, **data},
     }
@@ -145,7 +170,7 @@ def _add(document: dict, node_id: str, kind: str, data: dict) -> dict:
     return node
 
 
-def _nodes(document: dict, node_ids: list[str]) -> list[dict]:
+def nodes(document: dict, node_ids: list[str]) -> list[dict]:
     """The nodes with these ids, each once. Raises CtlError for the first that does not exist."""
     found = []
     for node_id in dict.fromkeys(node_ids):
@@ -167,27 +192,33 @@ def _set(node: dict, key: str, **values: float) -> dict:
 
 def _box(node: dict) -> tuple[float, float, float, float]:
     """(x, y, width, height) of a node."""
-    position, style = node.get("position"), node.get("style")
-    width, height = _number(style, "width"), _number(style, "height")
-    return (
-        _number(position, "x"),
-        _number(position, "y"),
-        width if width > 0 else MIN_WIDTH,
-        height if height > 0 else MIN_HEIGHT,
-    )
+    position = node.get("position")
+    return (_number(position, "x"), _number(position, "y"), *_size(node))
+
+
+def _size(node: dict) -> tuple[float, float]:
+    """Its own where it has both numbers, else its style's, else what one of its type gets."""
+    for holder in (node, node.get("style")):
+        width, height = _number(holder, "width"), _number(holder, "height")
+        if width > 0 and height > 0:
+            return width, height
+    return SIZES.get(_kind(node), _OTHER_SIZE)
+
+
+def _kind(node: dict) -> str:
+    kind = node.get("type")
+    return kind if isinstance(kind, str) else ""
 
 
 def _right_edge(document: dict) -> float:
     """Where there is nothing to the right of: the x of a new top-level node."""
     boxes = [_box(node) for node in document["nodes"] if isinstance(node, dict) and is_top_level(node)]
-    return _plain(max([0, *(x + width + GAP for x, _, width, _ in boxes)]))
+    return _plain(max(x + width for x, _, width, _ in boxes) + GAP) if boxes else FIRST_X
 
 
 def _number(holder: object, key: str) -> float:
-    value = holder.get(key) if isinstance(holder, dict) else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return 0
-    return value if abs(value) <= MAX_COORDINATE else 0
+    value = number_of(holder.get(key)) if isinstance(holder, dict) else None
+    return value if value is not None and abs(value) <= MAX_COORDINATE else 0
 
 
 def _plain(number: float) -> float:

@@ -10,14 +10,15 @@ before the step, and the edit is then made again on what stands there now.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import stat
+from collections.abc import Callable
 
 from ...base import jsontext
 from ...base.errors import CtlError
 from ...base.files import DIRECTORY_MODE, FILE_MODE, is_inside, lock, read_small, remove_quietly, write_atomically
+from . import numbers
 
 VERSION = 1
 MAX_PROJECT_BYTES = 32 << 20
@@ -46,7 +47,7 @@ def load(folder: str) -> dict:
     Raises CtlError when the file cannot be read or is not a project.
     """
     path = _target(folder)
-    return _parse(path, _read(path))
+    return _parse(path, _read(path), jsontext.loads)
 
 
 def change(folder: str, edit):
@@ -71,13 +72,12 @@ def change(folder: str, edit):
 
 def _try(path: str, edit):
     before = _read(path)
-    document = _parse(path, before)
+    document = _parse(path, before, numbers.loads)
     untouched = _encode(document)
     value = edit(document)
     if _encode(document) == untouched:
         return value
-    rev = document.get("rev")
-    document["rev"] = int(rev) + 1 if isinstance(rev, (int, float)) else 1
+    document["rev"] = int(numbers.number_of(document.get("rev")) or 0) + 1
     data = _encode(document)
     if len(data) > MAX_PROJECT_BYTES:
         raise CtlError(f"The project file {path} would be larger than {MAX_PROJECT_BYTES} bytes.", NOTHING_CHANGED)
@@ -136,19 +136,19 @@ def _mode_and_owner(path: str) -> tuple[int, tuple[int, int] | None]:
     return stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
 
 
-def _parse(path: str, data: bytes | None) -> dict:
+def _parse(path: str, data: bytes | None, loads: Callable[[bytes], object]) -> dict:
     if data is None:
         return {"version": VERSION, "rev": 0, "nodes": []}
     try:
-        document = jsontext.loads(data)
+        document = loads(data)
     except ValueError as error:
         raise CtlError(
             f"The project file {path} is not JSON ({error}).", "Fix it or move it away; nothing was changed."
         ) from None
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):
         raise CtlError(f"The project file {path} has no list of nodes.", "Fix it or move it away.")
-    if document.get("version") != VERSION:
-        shown = jsontext.compact(document.get("version"))[:MAX_SHOWN_CHARS]
+    if numbers.number_of(document.get("version")) != VERSION:
+        shown = numbers.dumps(document.get("version"))[:MAX_SHOWN_CHARS]
         raise CtlError(f"The project file {path} has version {shown}, not 1; nothing was changed.")
     return document
 
@@ -156,9 +156,9 @@ def _parse(path: str, data: bytes | None) -> dict:
 def _encode(document: dict) -> bytes:
     """As people and version control like to read it; a lone surrogate, which UTF-8 lacks, stays an escape."""
     try:
-        return jsontext.pretty(document).encode() + b"\n"
+        return numbers.dumps(document).encode() + b"\n"
     except UnicodeEncodeError:
-        return json.dumps(document, indent=2).encode() + b"\n"
+        return numbers.dumps(document, ascii_only=True).encode() + b"\n"
 
 
 @contextlib.contextmanager

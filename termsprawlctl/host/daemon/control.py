@@ -12,11 +12,12 @@ import time
 from ...app import transport
 from ...base.errors import CtlError
 from ...base.files import Explained, named_directory, remove_quietly
-from ...base.layout import DataPaths
+from ...base.layout import DataPaths, is_id
 from ...base.processes import environment_without, spawn_detached
 from ...base.processtable import command_line_of
 from ...base.program import own_argv
 from ...base.tmux import find, refuse_foreign_socket
+from ..canvas import model, project_file
 from ..registry.projects import ProjectStore, check_folder, operator_node, operator_session
 from ..registry.sessions import SessionStore
 from ..terminals.nodes import Terminals
@@ -58,9 +59,10 @@ def export_line(session_path: str) -> str:
 
 
 def status(paths: DataPaths) -> dict:
-    """What runs: {running, pid, instanceId, data, projects: [{projectId, folder, sessionFile, terminals}]}.
+    """What runs: {running, pid, instanceId, data, projects: [{projectId, folder, sessionFile, terminals, elsewhere}]}.
 
-    `running` of a terminal is None where tmux cannot be asked.
+    `running` of a terminal is None where tmux cannot be asked; `elsewhere` are the terminals of the
+    project that another program runs.
     """
     running = is_held(paths)
     owner = (holder(paths) if running else None) or {}
@@ -82,6 +84,7 @@ def status(paths: DataPaths) -> dict:
                 "terminals": [
                     {"nodeId": node, "running": None if alive is None else node in alive} for node in sorted(nodes)
                 ],
+                "elsewhere": _elsewhere(folder, set(nodes)),
             }
         )
     return {
@@ -91,6 +94,15 @@ def status(paths: DataPaths) -> dict:
         "data": paths.root,
         "projects": projects,
     }
+
+
+def _elsewhere(folder: str, ours: set[str]) -> list[str]:
+    """The ids of the project's terminals that are not ours; none where its file cannot be read."""
+    try:
+        nodes = project_file.load(folder)["nodes"]
+    except CtlError:
+        return []
+    return [node["id"] for node in nodes if model.is_elsewhere(node, ours) and is_id(node.get("id"))]
 
 
 def prune(paths: DataPaths) -> dict:

@@ -12,7 +12,9 @@ import os
 import shutil
 
 from ...base.errors import CtlError
+from ...operations.table import AGENTS
 from ..canvas import model, project_file
+from ..messaging import links
 from ..registry.projects import operator_node
 from ..registry.status import SHELL
 
@@ -54,6 +56,8 @@ def _claim(host, node_id: str, running: dict, session) -> None:
 
 
 def _recover_project(host, identity: str, folder: str, running: dict, sessions: dict) -> None:
+    for sender, recipient in links.migrate(folder):
+        host.log(f"the link from {sender} to {recipient} stands in the project file of {folder} now")
     document = project_file.load(folder)
     missing = [
         node_id for node_id, project in running.items() if project == identity and model.find(document, node_id) is None
@@ -79,7 +83,7 @@ def _add_node(document: dict, node_id: str, folder: str, session) -> None:
     if program == SHELL:
         model.add_terminal(document, node_id, "Terminal", folder)
     else:
-        model.add_terminal(document, node_id, program, folder)["data"]["command"] = program
+        model.add_agent(document, node_id, program if program in AGENTS else "custom", program, folder)
 
 
 def _remove_launch_folders(host, running: dict) -> None:

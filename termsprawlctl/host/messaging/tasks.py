@@ -1,4 +1,4 @@
-"""Tasks that agents gave to each other, kept in agent-tools/tasks/<taskId>.json.
+"""Tasks that agents gave to each other, kept in agent-tools/tasks/<id>.json.
 
 States: submitted, then completed or failed, for good. The running host is the only one
 that writes these files; it reads them once, when it starts. What was pending then fails:
@@ -12,6 +12,9 @@ import os
 import threading
 import time
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ...base.errors import CtlError
 from ...base.files import private_directory, read_object, remove_quietly, write_atomically
@@ -20,6 +23,8 @@ from ...base.layout import is_id
 SUBMITTED, COMPLETED, FAILED = "submitted", "completed", "failed"
 ANSWER_WITHIN_S = 15 * 60.0
 MAX_TASKS = 256
+LOOK_INTERVAL_S = 1.0  # how soon a wait notices that the host stops, or that a task is too old
+MAX_SHOWN_CHARS = 200
 KEEP_FINISHED_MS = 7 * 24 * 3600 * 1000
 EXPIRED = "Not answered within 15 minutes. The work may have been done in part."
 RESTARTED = (
@@ -27,43 +32,41 @@ RESTARTED = (
     "To send it again, use a new messageId."
 )
 
-_TEXTS = ("messageId", "projectId", "fromNodeId", "toNodeId", "text", "state")
+# How each text of a task is called in its file and in answers.
+_TEXTS = {
+    "task_id": "id",
+    "project_id": "projectId",
+    "sender": "sourceNodeId",
+    "recipient": "targetNodeId",
+    "message_id": "messageId",
+    "text": "text",
+}
 
 
+@dataclass
 class Task:
-    """One task. Texts: reply (the recipient's answer) and reason (why the host let it fail) may be None.
+    """One task. `response` is the recipient's answer, or the reason of a failure; None while it is pending.
 
     Times ending in _ms are wall clock since 1970; deadline_s is the store's own clock.
     """
 
-    __slots__ = (
-        "created_ms",
-        "deadline_s",
-        "finished_ms",
-        "message_id",
-        "project_id",
-        "reason",
-        "recipient",
-        "reply",
-        "sender",
-        "state",
-        "task_id",
-        "text",
-    )
+    task_id: str
+    project_id: str
+    sender: str
+    recipient: str
+    message_id: str
+    text: str
+    state: str = SUBMITTED
+    response: str | None = None
+    created_ms: int = 0
+    updated_ms: int = 0
+    deadline_s: float = 0.0
 
-    def __init__(self, task_id: str, project_id: str, sender: str, recipient: str, message_id: str, text: str) -> None:
-        self.task_id = task_id
-        self.project_id = project_id
-        self.sender = sender
-        self.recipient = recipient
-        self.message_id = message_id
-        self.text = text
-        self.state = SUBMITTED
-        self.reply: str | None = None
-        self.reason: str | None = None
-        self.created_ms = 0
-        self.finished_ms: int | None = None
-        self.deadline_s = 0.0
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in its file and in answers."""
+        content = {name: getattr(self, attribute) for attribute, name in _TEXTS.items()}
+        content.update(state=self.state, createdAt=self.created_ms, updatedAt=self.updated_ms)
+        return content if self.response is None else {**content, "response": self.response}
 
 
 class TaskStore:
@@ -72,11 +75,16 @@ class TaskStore:
     `now_ms` is the wall clock, for what is kept over restarts; `clock_s` must not jump.
     """
 
-    def __init__(self, directory: str, now_ms=lambda: int(time.time() * 1000), clock_s=time.monotonic) -> None:
+    def __init__(
+        self,
+        directory: str,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._directory = directory
         self._now_ms = now_ms
         self._clock_s = clock_s
-        self._lock = threading.RLock()
+        self._lock = threading.Condition(threading.RLock())
         self._tasks: dict[str, Task] = {}
 
     def recover(self) -> None:
@@ -121,10 +129,11 @@ class TaskStore:
                 )
             self._drop_old()
             self._make_room()
+            now_ms = self._now_ms()
             task = Task(str(uuid.uuid4()), project_id, sender, recipient, message_id, text)
-            task.created_ms = self._now_ms()
+            task.created_ms = task.updated_ms = now_ms
             task.deadline_s = self._clock_s() + ANSWER_WITHIN_S
-            self._write(task, SUBMITTED, None, None, None)
+            self._write(task)
             self._tasks[task.task_id] = task
             return task
 
@@ -134,20 +143,44 @@ class TaskStore:
             self._expire()
             return self._tasks.get(task_id)
 
-    def answer(self, task: Task, state: str, reply: str) -> None:
-        """Finish a pending task with its recipient's answer. Raises CtlError when it is finished already."""
+    def answer(self, task: Task, state: str, text: str) -> None:
+        """Finish a pending task with its recipient's answer; the same answer once more changes nothing.
+
+        Raises CtlError when it is over in another way.
+        """
         with self._lock:
             self._expire()
-            if task.state != SUBMITTED:
-                why = task.reason or "It was answered already."
-                raise CtlError(f"Task {task.task_id} is over, {task.state}.", f"{why} Do not answer it again.")
-            self._finish(task, state, reply, None)
+            if task.state == SUBMITTED:
+                self._finish(task, state, text)
+            elif (task.state, task.response) != (state, text):
+                raise CtlError(
+                    f"Task {task.task_id} is over, {task.state}: {head_of(task.response or '')}",
+                    "Do not answer it again.",
+                )
 
     def fail(self, task: Task, reason: str) -> None:
         """Finish a task that can no longer be answered; one that is finished stays as it is."""
         with self._lock:
             if task.state == SUBMITTED:
                 self._finish_regardless(task, reason)
+
+    def fail_all_of(self, node_id: str, reason: str) -> None:
+        """Finish what a node was asked, and what it asked others."""
+        with self._lock:
+            for task in self._pending():
+                if node_id in (task.sender, task.recipient):
+                    self._finish_regardless(task, reason)
+
+    def wait(self, task: Task, timeout_s: float, stopping: threading.Event) -> None:
+        """Wait until a task is over, at most so long; a host that stops ends the wait."""
+        end_s = time.monotonic() + timeout_s
+        with self._lock:
+            while task.state == SUBMITTED and not stopping.is_set():
+                left_s = end_s - time.monotonic()
+                if left_s <= 0:
+                    return
+                self._lock.wait(min(left_s, LOOK_INTERVAL_S))
+                self._expire()
 
     def _pending(self) -> list[Task]:
         return [task for task in self._tasks.values() if task.state == SUBMITTED]
@@ -161,25 +194,29 @@ class TaskStore:
     def _finish_regardless(self, task: Task, reason: str) -> None:
         # A disk that is full must not keep a task alive: after a restart it fails anyway.
         try:
-            self._finish(task, FAILED, None, reason)
+            self._finish(task, FAILED, reason)
         except CtlError:
-            task.state, task.reason, task.finished_ms = FAILED, reason, self._now_ms()
+            self._set(task, replace(task, state=FAILED, response=reason, updated_ms=self._now_ms()))
 
-    def _finish(self, task: Task, state: str, reply: str | None, reason: str | None) -> None:
-        finished_ms = self._now_ms()
-        self._write(task, state, reply, reason, finished_ms)
-        task.state, task.reply, task.reason, task.finished_ms = state, reply, reason, finished_ms
+    def _finish(self, task: Task, state: str, response: str) -> None:
+        finished = replace(task, state=state, response=response, updated_ms=self._now_ms())
+        self._write(finished)
+        self._set(task, finished)
+
+    def _set(self, task: Task, finished: Task) -> None:
+        task.state, task.response, task.updated_ms = finished.state, finished.response, finished.updated_ms
+        self._lock.notify_all()
 
     def _drop_old(self) -> None:
         oldest_ms = self._now_ms() - KEEP_FINISHED_MS
         for task in list(self._tasks.values()):
-            if task.state != SUBMITTED and (task.finished_ms or 0) < oldest_ms:
+            if task.state != SUBMITTED and task.updated_ms < oldest_ms:
                 self._drop(task)
 
     def _make_room(self) -> None:
         """Drop finished tasks, the oldest first, until there is room for one more."""
         finished = sorted(
-            (task for task in self._tasks.values() if task.state != SUBMITTED), key=lambda task: task.finished_ms or 0
+            (task for task in self._tasks.values() if task.state != SUBMITTED), key=lambda task: task.updated_ms
         )
         for task in finished[: max(0, len(self._tasks) - MAX_TASKS + 1)]:
             self._drop(task)
@@ -193,23 +230,10 @@ class TaskStore:
     def _path(self, task_id: str) -> str:
         return os.path.join(self._directory, f"{task_id}.json")
 
-    def _write(self, task: Task, state: str, reply: str | None, reason: str | None, finished_ms: int | None) -> None:
-        content = {
-            "taskId": task.task_id,
-            "messageId": task.message_id,
-            "projectId": task.project_id,
-            "fromNodeId": task.sender,
-            "toNodeId": task.recipient,
-            "text": task.text,
-            "state": state,
-            "reply": reply,
-            "reason": reason,
-            "createdAtMs": task.created_ms,
-            "finishedAtMs": finished_ms,
-        }
+    def _write(self, task: Task) -> None:
         try:
             private_directory(self._directory)
-            write_atomically(self._path(task.task_id), json.dumps(content).encode())
+            write_atomically(self._path(task.task_id), json.dumps(task.as_json()).encode())
         except OSError as error:
             raise CtlError(f"Cannot write the task: {error.strerror}.", "Nothing was changed.") from None
 
@@ -217,29 +241,28 @@ class TaskStore:
 def _read(path: str) -> Task | None:
     """The task in a file; None where there is none."""
     content = read_object(path, missing={})
-    if os.path.basename(path) != f"{content.get('taskId')}.json":
+    if os.path.basename(path) != f"{content.get('id')}.json":
         return None
-    if not all(isinstance(content.get(key), str) for key in _TEXTS) or not is_id(content["taskId"]):
+    texts: dict[str, Any] = {attribute: content.get(name) for attribute, name in _TEXTS.items()}
+    state = content.get("state")
+    if not all(isinstance(text, str) for text in texts.values()) or not is_id(content["id"]):
         return None
-    if content["state"] not in (SUBMITTED, COMPLETED, FAILED):
+    if state not in (SUBMITTED, COMPLETED, FAILED):
         return None
-    task = Task(
-        content["taskId"],
-        content["projectId"],
-        content["fromNodeId"],
-        content["toNodeId"],
-        content["messageId"],
-        content["text"],
+    response = content.get("response")
+    return Task(
+        **texts,
+        state=state,
+        response=response if isinstance(response, str) else None,
+        created_ms=_time(content.get("createdAt")),
+        updated_ms=_time(content.get("updatedAt")),
     )
-    task.state = content["state"]
-    task.reply, task.reason = _text(content.get("reply")), _text(content.get("reason"))
-    task.created_ms, task.finished_ms = _time(content.get("createdAtMs")) or 0, _time(content.get("finishedAtMs"))
-    return task
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def head_of(text: str) -> str:
+    """What fits into an error of it."""
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
 
-def _time(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _time(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

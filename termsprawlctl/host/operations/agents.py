@@ -49,22 +49,27 @@ def _launch(
         host.terminals.open(node.id, caller.project_id, node.folder, environment, words)
 
         def add(document: dict[str, Any]) -> None:
-            model.add_terminal(document, node.id, agent, node.folder)["data"]["command"] = agent
+            model.add_agent(document, node.id, agent, argv[0] if agent == "custom" else agent, node.folder)
 
         project_file.change(node.folder, add)
     return {"nodeId": node.id}
 
 
 @handles("agent_status")
-def agent_status(host: HostContext, caller: Caller, _args: Arguments) -> dict[str, Any]:
+def agent_status(host: HostContext, caller: Caller, _args: Arguments) -> list[dict[str, Any]]:
+    """Every node of the project with a session, plain shells included: an agent may work in one."""
     alive = host.terminals.alive()
     person = operator_node(caller.project_id)
-    agents = [
-        {"nodeId": other.node_id, "status": other.status.as_json(), "running": other.node_id in alive}
+    return [
+        {
+            "nodeId": other.node_id,
+            "projectId": other.project_id,
+            "status": other.status.as_json(),
+            "running": other.node_id in alive,
+        }
         for other in host.sessions.all()
         if other.project_id == caller.project_id and other.node_id != person
     ]
-    return {"nodeId": caller.node_id, "status": caller.status.as_json(), "agents": agents}
 
 
 def _custom_command(host: HostContext) -> list[str] | None:

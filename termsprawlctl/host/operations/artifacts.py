@@ -12,8 +12,9 @@ from .nodes import new_id
 @handles("artifact_open")
 def artifact_open(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     folder = host.projects.folder(caller.project_id)
-    path = artifacts.resolve(args["path"], folder)
+    as_diff = args.get("view") == "diff"
+    path = artifacts.resolve(args["path"], folder, as_diff=as_diff)
     node_id = new_id()
-    add = model.add_diff if args.get("view") == "diff" else model.add_editor
+    add = model.add_diff if as_diff else model.add_editor
     project_file.change(folder, lambda document: add(document, node_id, path))
     return {"nodeId": node_id, "path": path}

@@ -11,15 +11,18 @@ from .nodes import new_id
 
 
 @handles("canvas_list")
-def canvas_list(host: HostContext, caller: Caller, _args: Arguments) -> dict[str, Any]:
-    document = project_file.load(host.projects.folder(caller.project_id))
-    return {"projectId": caller.project_id, "rev": document.get("rev", 0), "nodes": document["nodes"]}
+def canvas_list(host: HostContext, caller: Caller, _args: Arguments) -> list[Any]:
+    """The nodes as they stand in the file; a terminal that another program runs says so."""
+    ours = {one.node_id for one in host.sessions.all() if one.project_id == caller.project_id}
+    nodes = project_file.load(host.projects.folder(caller.project_id))["nodes"]
+    return [{**node, "elsewhere": True} if model.is_elsewhere(node, ours) else node for node in nodes]
 
 
 @handles("canvas_select")
 def canvas_select(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
-    _change(host, caller, lambda document: model.select(document, args["nodeIds"]))
-    return {"nodeIds": list(dict.fromkeys(args["nodeIds"]))}
+    """Nothing is written: a selection is part of a view, and there is none here."""
+    document = project_file.load(host.projects.folder(caller.project_id))
+    return {"nodeIds": [node["id"] for node in model.nodes(document, args["nodeIds"])]}
 
 
 @handles("canvas_move")
@@ -37,9 +40,10 @@ def canvas_resize(host: HostContext, caller: Caller, args: Arguments) -> dict[st
 @handles("canvas_group")
 def canvas_group(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     group_id = new_id("g")
-    title = args.get("title") or "Group"
+    title = args.get("title") or "group"
     frame = _change(host, caller, lambda document: model.group(document, group_id, args["nodeIds"], title))
-    return {"nodeId": group_id, "position": frame["position"], "style": frame["style"]}
+    members = list(dict.fromkeys(args["nodeIds"]))
+    return {"nodeId": group_id, "nodeIds": members, "position": frame["position"], "style": frame["style"]}
 
 
 @handles("sticky_open")

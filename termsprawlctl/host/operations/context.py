@@ -13,16 +13,17 @@ from .binding import Arguments, Caller, HostContext, handles
 from .nodes import other_sessions
 
 MAX_PEERS = 100
+READER = "claude-jsonl"  # whose transcripts are read
 
 
 @handles("context_read")
 def context_read(host: HostContext, caller: Caller, _args: Arguments) -> dict[str, Any]:
-    """The recent turns of every peer that an enabled link joins with the caller, whichever way it leads."""
+    """The recent turns of every peer that the user joined with the caller for reading."""
     folder = host.projects.folder(caller.project_id)
-    joined = {node for pair in links.enabled(folder) if caller.node_id in pair for node in pair}
+    joined = {node for pair in links.readable(folder) if caller.node_id in pair for node in pair}
     peers = [other for other in other_sessions(host, caller) if other.node_id in joined][:MAX_PEERS]
     if not peers:
-        return {"text": "", "reason": "No agent is linked to you."}
+        return {"text": "", "reader": READER, "reason": "No agent is linked to you for reading (host link --context)."}
     document, configuration = project_file.load(folder), claude_files.configuration(_environment(host))
     parts, silent = [], []
     for peer in sorted(peers, key=lambda one: one.node_id):
@@ -35,8 +36,12 @@ def context_read(host: HostContext, caller: Caller, _args: Arguments) -> dict[st
         else:
             silent.append(name)
     if not parts:
-        return {"text": "", "reason": f"No transcript that can be read and told apart: {', '.join(silent)}."}
-    return {"text": context.render(parts)}
+        return {
+            "text": "",
+            "reader": READER,
+            "reason": f"No transcript that can be read and told apart: {', '.join(silent)}.",
+        }
+    return {"text": context.render(parts), "reader": READER}
 
 
 def _environment(host: HostContext) -> dict[str, str]:

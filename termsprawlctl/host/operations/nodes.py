@@ -71,6 +71,11 @@ def terminal(host: HostContext, caller: Caller, args: Arguments, *, may_have_end
         raise ToolRefusal(f"Unknown node: {node_id}.", "canvas_list lists the nodes of this project.")
     if node.get("type") != "terminal":
         raise ToolRefusal(f"Node {node_id} is not a terminal.", "canvas_list tells the type of each node.")
+    if model.is_elsewhere(node, {one.node_id for one in host.sessions.all() if one.project_id == caller.project_id}):
+        raise ToolRefusal(
+            f"The terminal {node_id} is run by another program (the app, for example), not by this host.",
+            "Use it there; terminal_open opens one of this host.",
+        )
     if may_have_ended:
         return node_id
     raise ended(node_id)

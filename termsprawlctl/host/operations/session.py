@@ -32,5 +32,5 @@ def session_info(host: HostContext, caller: Caller, _args: Arguments) -> dict[st
 
 
 @handles("guide_read")
-def guide_read(_host: HostContext, _caller: Caller, args: Arguments) -> dict[str, Any]:
-    return {"topic": args["topic"], "text": guides.read(args["topic"])}
+def guide_read(_host: HostContext, _caller: Caller, args: Arguments) -> str:
+    return guides.read(args["topic"])

@@ -12,6 +12,7 @@ from ..terminals.prompts import Prompt
 from ..terminals.readers import reader_of, refusal
 from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
 from .nodes import is_agent, new_node, others_terminal, terminal, typed_text
+from .ordering import Later
 
 
 @handles("terminal_open")
@@ -29,7 +30,7 @@ def terminal_open(host: HostContext, caller: Caller, args: Arguments) -> dict[st
 def terminal_read(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
     node_id = terminal(host, caller, args)
     max_chars = args.get("maxChars", DEFAULT_READ_CHARS)
-    return {"nodeId": node_id, "output": host.terminals.read(node_id, max(0, min(int(max_chars), MAX_READ_CHARS)))}
+    return {"nodeId": node_id, "output": host.terminals.read(node_id, max(1, min(int(max_chars), MAX_READ_CHARS)))}
 
 
 @handles("terminal_submit")
@@ -84,11 +85,15 @@ def terminal_interrupt(host: HostContext, caller: Caller, args: Arguments) -> di
 
 
 @handles("terminal_external")
-def terminal_external(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
+def terminal_external(host: HostContext, caller: Caller, args: Arguments) -> Later:
     node_id = terminal(host, caller, args)
-    # A started emulator is a success; its window may still be coming up.
-    open_window(host.paths.root, node_id, server=host.tmux)
-    return {"nodeId": node_id, "attached": True}
+
+    def open_outside_the_turn() -> dict[str, Any]:
+        report = open_window(host.paths.root, node_id, server=host.tmux)
+        # A started emulator is a success; its window may still be coming up.
+        return {"nodeId": node_id, "attached": True, "confirmed": report.client is not None}
+
+    return Later(open_outside_the_turn)
 
 
 @handles("terminal_close")
@@ -103,4 +108,5 @@ def terminal_close(host: HostContext, caller: Caller, args: Arguments) -> dict[s
         host.terminals.kill(node_id)
         host.commands.forget_node(node_id)
     host.forget_node(node_id, caller.project_id)
+    host.tasks.fail_all_of(node_id, "The node of the agent was closed. The work may have been done in part.")
     return {"nodeId": node_id, "closed": True}

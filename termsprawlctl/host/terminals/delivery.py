@@ -67,8 +67,7 @@ class Delivery:
         elif target.shell:
             self._drop_line(node_id)
         how = messages.form(is_agent, target.shell)
-        text = messages.compose(task.task_id, task.sender, task.text, how)
-        self.terminals.submit(node_id, text, pause_s=ENTER_PAUSE_S)
+        self.terminals.submit(node_id, messages.compose(task, how), pause_s=ENTER_PAUSE_S)
 
     def _wait_until_clear(self, node_id: str, *, is_agent: bool) -> None:
         end_s = time.monotonic() + CLEAR_WAIT_S

@@ -47,7 +47,7 @@ def test_a_frame_goes_around_its_nodes_and_leaves_them_where_they_are():
         one = model.find(doc, member)
         assert one["parentId"] == "g-1"
         assert one["position"]["x"] >= 0
-        assert one["position"]["y"] >= model.TITLE_HEIGHT
+        assert one["position"]["y"] >= model.TOP_PADDING
         assert one["position"]["x"] + one["style"]["width"] <= frame["style"]["width"]
         assert one["position"]["y"] + one["style"]["height"] <= frame["style"]["height"]
 
@@ -87,14 +87,51 @@ def test_a_group_that_cannot_be_made_changes_nothing(ids, error):
     assert doc == before
 
 
-@pytest.mark.parametrize(
-    ("size", "kept"),
-    [((1, 1), (240, 120)), ((-5, 500), (240, 500)), ((240, 120), (240, 120)), ((800.5, 600.0), (800.5, 600))],
-)
-def test_a_size_is_raised_to_the_smallest(size, kept):
+@pytest.mark.parametrize("size", [(240, 140), (8000, 8000), (800.5, 600.0)])
+def test_a_size_stands_in_both_places_where_one_can_be_looked_for(size):
     doc = document(node("a"))
-    assert model.resize(doc, "a", *size) == {"width": kept[0], "height": kept[1]}
-    assert doc["nodes"][0]["style"] == {"width": kept[0], "height": kept[1]}
+    written = {"width": size[0], "height": int(size[1])}
+    assert model.resize(doc, "a", *size) == written
+    assert doc["nodes"][0]["style"] == written
+    assert {key: doc["nodes"][0][key] for key in written} == written
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        ("terminal", (239, 140)),
+        ("terminal", (240, 139)),
+        ("group", (-5, 500)),
+        ("sticky", (8001, 500)),
+        ("editor", (500, 8001)),
+        ("browser", (319, 240)),
+        ("browser", (320, 239)),
+    ],
+)
+def test_a_size_outside_the_bounds_is_refused_and_changes_nothing(kind, size):
+    doc = document({**node("a"), "type": kind})
+    before = copy.deepcopy(doc)
+    with pytest.raises(CtlError, match="is not a size for a"):
+        model.resize(doc, "a", *size)
+    assert doc == before
+
+
+@pytest.mark.parametrize(
+    ("size", "right"),
+    [
+        ({"width": 500, "height": 10, "style": {"width": 1, "height": 1}}, 500),
+        ({"width": 500, "style": {"width": 100, "height": 1}}, 100),
+        ({"style": {"width": 100}}, 420),
+        ({}, 420),
+    ],
+)
+def test_a_nodes_size_is_its_own_else_its_styles_else_its_types(size, right):
+    doc = document({"id": "a", "type": "chat", "position": {"x": 0, "y": 0}, **size})
+    assert model.add_sticky(doc, "n", "x")["position"] == {"x": right + 40, "y": 60}
+
+
+def test_the_first_node_of_a_canvas_has_a_place():
+    assert model.add_sticky(document(), "n", "x")["position"] == {"x": 60, "y": 60}
 
 
 def test_moving_and_resizing_keep_what_else_stands_there():
@@ -106,6 +143,8 @@ def test_moving_and_resizing_keep_what_else_stands_there():
         "type": "whiteboard",
         "position": {"x": 5, "y": -6.5, "z": 3},
         "style": {"color": "red", "width": 400, "height": 300},
+        "width": 400,
+        "height": 300,
     }
 
 
@@ -117,28 +156,13 @@ def test_a_node_without_a_place_gets_one():
     assert doc["nodes"][1]["style"] == {"width": 300, "height": 300}
 
 
-def test_a_selection_replaces_the_one_before():
-    doc = document(node("a", selected=True), node("b"), "not a node", node("c"))
-    model.select(doc, ["b", "c", "b"])
-    assert [one.get("selected") for one in doc["nodes"] if isinstance(one, dict)] == [None, True, True]
-    assert "selected" not in doc["nodes"][0]
-
-
-def test_selecting_what_is_not_there_keeps_the_selection():
-    doc = document(node("a", selected=True), node("b"))
-    with pytest.raises(CtlError, match="Unknown node: zz"):
-        model.select(doc, ["b", "zz"])
-    assert doc["nodes"][0]["selected"] is True
-    assert "selected" not in doc["nodes"][1]
-
-
 @pytest.mark.parametrize(
     ("add", "kind", "data"),
     [
         (lambda doc: model.add_sticky(doc, "n", "hi"), "sticky", {"text": "hi", "color": "amber", "collapsed": False}),
         (lambda doc: model.add_editor(doc, "n", "/p/f"), "editor", {"path": "/p/f", "preview": False}),
         (lambda doc: model.add_diff(doc, "n", "/p/f"), "diff", {"path": "/p/f", "base": "HEAD"}),
-        (lambda doc: model.add_terminal(doc, "n", "T", "/p"), "terminal", {"title": "T", "cwd": "/p"}),
+        (lambda doc: model.add_terminal(doc, "n", "T", "/p"), "terminal", {"title": "T", "cwd": "/p", "linkedIds": []}),
     ],
 )
 def test_new_nodes_have_the_shape_of_their_type_and_cover_nothing(add, kind, data):
@@ -146,15 +170,14 @@ def test_new_nodes_have_the_shape_of_their_type_and_cover_nothing(add, kind, dat
     new = add(doc)
     assert doc["nodes"][-1] is new
     assert (new["id"], new["type"], new["data"]) == ("n", kind, {"kind": kind, **data})
-    assert new["position"] == {"x": 840, "y": 0}
-    assert new["style"]["width"] >= model.MIN_WIDTH
-    assert new["style"]["height"] >= model.MIN_HEIGHT
+    assert new["position"] == {"x": 840, "y": 60}
+    assert (new["style"]["width"], new["style"]["height"]) == model.SIZES[kind]
     assert set(new) == {"id", "type", "position", "style", "data"}
 
 
 @pytest.mark.parametrize("odd", [True, "720", None, 10**400, -1e300, [], {}])
 def test_numbers_that_are_none_do_not_stop_a_new_node(odd):
     doc = document({"id": "a", "position": {"x": odd, "y": odd}, "style": {"width": odd, "height": odd}})
-    assert model.add_sticky(doc, "n", "x")["position"] == {"x": 280, "y": 0}
+    assert model.add_sticky(doc, "n", "x")["position"] == {"x": 240, "y": 60}
     model.group(doc, "g", ["a", "n"], "")
-    assert absolute(doc, "n") == (280, 0)
+    assert absolute(doc, "n") == (240, 60)

@@ -310,3 +310,18 @@ def test_a_writer_that_is_killed_a_hundred_times_leaves_a_whole_file_and_nothing
     rev, _, listing = done.stdout.decode().partition(" ")
     assert int(rev) > 100
     assert listing.strip() == "['project.json']"
+
+
+@pytest.mark.parametrize("number", ["1e3", "1E3", "-0", "-0.0", "2.50", "1e-7", "12345678901234567890"])
+def test_a_number_that_nobody_changes_keeps_its_form(tmp_path, number):
+    path = tmp_path / ".termsprawl" / "project.json"
+    path.parent.mkdir()
+    odd = f'{{"id": "w", "position": {{"x": {number}, "y": 1}}, "more": [{number}, "{number}"]}}'
+    path.write_text(f'{{"version": 1, "rev": 1e0, "zoom": {number}, "nodes": [{odd}]}}')
+    project_file.change(str(tmp_path), lambda document: model.add_sticky(document, "n-1", "x"))
+    text = path.read_text()
+    assert text.count(f" {number}") == 3
+    assert f'"{number}"' in text
+    assert '"rev": 2,' in text
+    project_file.change(str(tmp_path), lambda document: model.move(document, "w", 5, 6))
+    assert path.read_text().count(f" {number}") == 2

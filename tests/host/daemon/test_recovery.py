@@ -183,8 +183,8 @@ def test_a_host_that_is_killed_while_it_opens_terminals_leaves_nothing_that_nobo
         host.start()
     host.stop()  # a tmux client that outlived its host may have been late
     host.start()
-    nodes = {node["id"] for node in host.value("canvas_list")["nodes"]}
-    agents = {one["nodeId"] for one in host.value("agent_status")["agents"]}
+    nodes = {node["id"] for node in host.value("canvas_list")}
+    agents = {one["nodeId"] for one in host.value("agent_status")}
     listing = host.tmux("list-sessions", "-F", f"#{{session_name}} #{{{PROJECT_OPTION}}}").stdout.decode()
     running = {name[len("ts-") :]: project for name, _, project in (row.partition(" ") for row in listing.splitlines())}
     assert all(running.values()), listing
@@ -194,4 +194,4 @@ def test_a_host_that_is_killed_while_it_opens_terminals_leaves_nothing_that_nobo
     assert set(os.listdir(launch) if launch.exists() else []) <= nodes
     for node_id in nodes:
         assert host.value("terminal_close", nodeId=node_id)["closed"]
-    assert host.value("agent_status")["agents"] == []
+    assert host.value("agent_status") == []

@@ -97,8 +97,8 @@ def test_sixty_four_terminals_and_eight_agents_live_on_one_host(host, tmp_path):
     for node in agents:
         host.wait_for_text(node, f"agent {node}")
         assert Client(host, session_file(host, node)).call("session_info")["value"]["nodeId"] == node
-    assert len(person.call("canvas_list")["value"]["nodes"]) == TERMINALS + AGENTS
-    running = [one for one in person.call("agent_status")["value"]["agents"] if one["running"]]
+    assert len(person.call("canvas_list")["value"]) == TERMINALS + AGENTS
+    running = [one for one in person.call("agent_status")["value"] if one["running"]]
     assert len(running) == TERMINALS + AGENTS
 
 

@@ -53,11 +53,11 @@ def test_an_agent_runs_in_a_terminal_of_its_own_and_reaches_its_session(agents, 
     node = agents.value("agent_launch", agent=agent)["nodeId"]
     output = agents.wait_for_text(node, f"node {node}\n{node}")
     assert "started with:" in output
-    listed = {one["nodeId"]: one for one in agents.value("agent_status")["agents"]}
+    listed = {one["nodeId"]: one for one in agents.value("agent_status")}
     assert listed[node]["status"]["adapter"] == adapter
     assert listed[node]["status"]["state"] == state
     assert listed[node]["running"]
-    (canvas_node,) = agents.value("canvas_list")["nodes"]
+    (canvas_node,) = agents.value("canvas_list")
     assert canvas_node["data"]["command"] == agent
     folder = agents.data / "agent-tools" / "launch" / node
     skill = (folder / "skills" / "termsprawl-terminal" / "SKILL.md").read_text()
@@ -71,7 +71,7 @@ def test_a_path_of_many_kilobytes_is_no_obstacle(agents):
     agents.start()
     node = agents.value("agent_launch", agent="claude")["nodeId"]
     agents.wait_for_text(node, f"node {node}\n{node}")
-    listed = {one["nodeId"]: one for one in agents.value("agent_status")["agents"]}
+    listed = {one["nodeId"]: one for one in agents.value("agent_status")}
     assert listed[node]["status"]["adapter"] == "claude-mcp"
     assert agents.value("terminal_open")["nodeId"]
 
@@ -90,7 +90,7 @@ def test_a_help_that_takes_long_holds_up_nobody_else(agents, tmp_path):
     launch.join(60)
     (result,) = launches
     assert result["ok"], result
-    assert [node["id"] for node in agents.value("canvas_list")["nodes"]] == [note, result["value"]["nodeId"]]
+    assert [node["id"] for node in agents.value("canvas_list")] == [note, result["value"]["nodeId"]]
 
 
 def test_a_shell_command_is_never_typed_into_an_agents_prompt(agents):
@@ -113,7 +113,7 @@ def test_an_agent_that_is_missing_or_unconfigured_leaves_nothing_behind(agents):
     assert agents.call("agent_launch", agent="openclaude")["error"].startswith("openclaude is not installed")
     assert agents.call("agent_launch", agent="custom")["error"].startswith("No custom agent is configured")
     assert sorted((agents.data / "agent-tools" / "sessions").iterdir()) == before
-    assert agents.value("canvas_list")["nodes"] == []
+    assert agents.value("canvas_list") == []
 
 
 def test_a_custom_agent_comes_from_the_preferences(agents):
@@ -140,7 +140,7 @@ def test_an_agent_that_exits_is_reported_as_ended(agents):
     end = time.monotonic() + 20
     while agents.call("terminal_read", nodeId=node)["ok"]:
         assert time.monotonic() < end
-    assert not agents.value("agent_status")["agents"][0]["running"]
+    assert not agents.value("agent_status")[0]["running"]
 
 
 def test_launch_starts_host_and_agent_and_prints_the_node(agents):

@@ -81,7 +81,7 @@ def say(host, node: str, text: str) -> None:
 
 
 def status_of(host, node: str) -> dict:
-    (status,) = [one["status"] for one in host.value("agent_status")["agents"] if one["nodeId"] == node]
+    (status,) = [one["status"] for one in host.value("agent_status") if one["nodeId"] == node]
     return status
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -54,23 +55,26 @@ def test_two_shells_acting_as_agents_exchange_a_task_and_a_reply(pair):
     ctl = '"$TERMSPRAWL_CTL" call'
     pair.shell(pair.a, f"{ctl} agent_send nodeId={pair.b} messageId=m1 text='count the files, please' --field value")
     output = host.wait_for_text(pair.a, '"submitted"')
-    task_id = re.search(r'"taskId": ?"([0-9a-f-]{36})"', output).group(1)
+    task_id = re.search(r'"id": ?"([0-9a-f-]{36})"', output).group(1)
     shown = host.wait_for_text(pair.b, "count the files, please")
-    assert f"termsprawl task {task_id} from the agent {pair.a}" in shown
+    assert f'Task ID: {task_id}. Source agent: "{pair.a}".' in shown
     pair.shell(pair.b, f'{ctl} agent_reply taskId={task_id} text="there are $((40+2)) files" --field ok')
     host.wait_for_text(pair.b, "\ntrue\n")
-    pair.shell(pair.a, f"clear; {ctl} agent_task taskId={task_id} --field value.reply")
+    pair.shell(pair.a, f"clear; {ctl} agent_task taskId={task_id} --field value.response")
     host.wait_for_text(pair.a, "there are 42 files")
     task = pair.value(pair.a, "agent_task", taskId=task_id)
-    assert task == {
-        "taskId": task_id,
+    assert time.time() * 1000 >= task["updatedAt"] > task["createdAt"] > (time.time() - 600) * 1000
+    assert {name: value for name, value in task.items() if not name.endswith("At")} == {
+        "id": task_id,
+        "projectId": json.loads(Path(pair.session(pair.a)).read_text())["projectId"],
         "messageId": "m1",
-        "fromNodeId": pair.a,
-        "toNodeId": pair.b,
+        "sourceNodeId": pair.a,
+        "targetNodeId": pair.b,
+        "text": "count the files, please",
         "state": "completed",
-        "reply": "there are 42 files",
+        "response": "there are 42 files",
     }
-    assert pair.value(pair.b, "agent_task", taskId=task_id)["text"] == "count the files, please"
+    assert pair.value(pair.b, "agent_task", taskId=task_id) == task
 
 
 def test_a_restart_in_the_middle_fails_the_task_and_sends_nothing_again(pair):
@@ -82,17 +86,17 @@ def test_a_restart_in_the_middle_fails_the_task_and_sends_nothing_again(pair):
     stored = json.loads((host.data / "agent-tools" / "tasks" / f"{task['taskId']}.json").read_text())
     assert stored["state"] == "submitted"
     host.start()
-    failed = pair.value(pair.a, "agent_task", taskId=task["taskId"])
+    failed = pair.value(pair.a, "agent_task", taskId=task["id"])
     assert failed["state"] == "failed"
-    assert "The work was not sent again" in failed["reason"]
-    assert pair.error(pair.b, "agent_reply", taskId=task["taskId"], text="done").startswith(
-        f"Task {task['taskId']} is over, failed. The host was restarted"
+    assert "The work was not sent again" in failed["response"]
+    assert pair.error(pair.b, "agent_reply", taskId=task["id"], text="done").startswith(
+        f"Task {task['taskId']} is over, failed: The host was restarted"
     )
     assert pair.send("slow-work", "m1") == failed
     assert host.value("terminal_read", nodeId=pair.b)["output"] == shown
     again = pair.send("slow-work", "m2")
     assert again["state"] == "submitted"
-    assert pair.value(pair.b, "agent_reply", taskId=again["taskId"], text="no", state="failed")["state"] == "failed"
+    assert pair.value(pair.b, "agent_reply", taskId=again["id"], text="no", state="failed")["state"] == "failed"
 
 
 def test_the_same_message_twice_is_typed_once(pair):
@@ -110,7 +114,7 @@ def test_the_same_message_twice_is_typed_once(pair):
 
 
 def test_only_the_recipient_answers_and_only_those_two_know_of_a_task(pair, tmp_path):
-    task_id = pair.send("x", "m1")["taskId"]
+    task_id = pair.send("x", "m1")["id"]
     assert "was not sent to you" in pair.error(pair.a, "agent_reply", taskId=task_id, text="me")
     third = pair.host.value("terminal_open")["nodeId"]
     for operation, args in (("agent_task", {}), ("agent_reply", {"text": "x"})):
@@ -118,7 +122,8 @@ def test_only_the_recipient_answers_and_only_those_two_know_of_a_task(pair, tmp_
         assert pair.error(pair.b, operation, taskId="../../server.lock", **args).startswith("Unknown task: ../..")
     assert "control character U+001B" in pair.error(pair.b, "agent_reply", taskId=task_id, text="\x1b[2J")
     assert pair.value(pair.b, "agent_reply", taskId=task_id, text="fine")["state"] == "completed"
-    assert "is over, completed." in pair.error(pair.b, "agent_reply", taskId=task_id, text="fine")
+    assert pair.value(pair.b, "agent_reply", taskId=task_id, text="fine")["response"] == "fine"
+    assert "is over, completed" in pair.error(pair.b, "agent_reply", taskId=task_id, text="better")
 
 
 def test_work_goes_along_enabled_links_only(pair, tmp_path):
@@ -127,11 +132,18 @@ def test_work_goes_along_enabled_links_only(pair, tmp_path):
     assert "No enabled link leads from you" in host.call("agent_send", nodeId=pair.b, **args)["error"]
     for stranger in ("zz", pair.a, f"cli-{pair.a[2:]}"):
         assert pair.error(pair.a, "agent_send", nodeId=stranger, **args).startswith(f"Unknown agent: {stranger}")
-    (file,) = (host.project / ".termsprawl" / "links").iterdir()
-    for content in ('{"from": "%s", "to": "%s", "enabled": false}', '{"from": "%s", "to": "%s"}', '["%s", "%s"]', "{"):
-        file.write_text(content % (pair.a, pair.b) if "%" in content else content)
+    file = host.project / ".termsprawl" / "project.json"
+    good = file.read_text()
+    for old, new in (
+        ('"agentMessages": true', '"agentMessages": false'),
+        ('"agentMessages": true', '"other": true'),
+        ('"kind": "context-inject"', '"kind": "a2a-peer"'),
+        (f'"target": "{pair.b}"', f'"target": "{pair.b}x"'),
+    ):
+        assert old in good
+        file.write_text(good.replace(old, new))
         assert "No enabled link" in pair.error(pair.a, "agent_send", nodeId=pair.b, **args)
-    file.unlink()
+    file.write_text(good)
     foreign = tmp_path / "other"
     foreign.mkdir()
     other_node = host.value("terminal_open", session=host.start(foreign))["nodeId"]
@@ -143,28 +155,61 @@ def test_work_goes_along_enabled_links_only(pair, tmp_path):
 
 def test_a_recipient_that_has_ended_gets_no_work_and_loses_what_it_had(pair):
     host = pair.host
-    task_id = pair.send("x", "m1")["taskId"]
+    task_id = pair.send("x", "m1")["id"]
     host.tmux("kill-session", "-t", f"=ts-{pair.b}")
     task = pair.value(pair.a, "agent_task", taskId=task_id)
-    assert (task["state"], "has ended" in task["reason"]) == ("failed", True)
+    assert (task["state"], "has ended" in task["response"]) == ("failed", True)
     error = pair.error(pair.a, "agent_send", nodeId=pair.b, text="x", messageId="m2")
     assert error.startswith(f"The terminal of {pair.b} has ended")
 
 
 def test_cards_tell_whom_work_can_be_sent_to(pair):
     plain = pair.host.value("terminal_open")["nodeId"]
-    card = {"title": "Worker", "kind": "shell", "state": "cli-fallback", "running": True}
-    assert pair.value(pair.a, "agent_cards") == {
-        "nodeId": pair.a,
-        "agents": [{"nodeId": pair.b, **card, "linkEnabled": True}],
+    own, other = pair.value(pair.a, "agent_cards")
+    assert own["enabledPeerIds"] == [pair.b]
+    assert other == {
+        "nodeId": pair.b,
+        "projectId": own["projectId"],
+        "name": "Worker",
+        "preset": "custom",
+        "command": "shell",
+        "integration": {
+            "state": "cli-fallback",
+            "adapter": "shell-cli",
+            "version": "",
+            "reason": "Use the CLI in TERMSPRAWL_CTL",
+        },
+        "capabilities": ["agent_cards", "agent_send", "agent_task", "agent_reply"],
+        "enabledPeerIds": [],
+        "transport": "termsprawl-local-tools",
+        "running": True,
     }
-    (back,) = pair.value(pair.b, "agent_cards")["agents"]
-    assert back == {"nodeId": pair.a, **card, "title": "Asker", "linkEnabled": False}
-    assert pair.value(plain, "agent_cards")["agents"] == []
+    assert pair.value(pair.b, "agent_cards") == [own, other]
+    assert [card["nodeId"] for card in pair.value(plain, "agent_cards")] == [plain]
     pair.host.tmux("kill-session", "-t", f"=ts-{pair.b}")
-    assert [one["running"] for one in pair.value(pair.a, "agent_cards")["agents"]] == [False]
+    assert [card["running"] for card in pair.value(pair.a, "agent_cards")] == [True, False]
     pair.link("unlink", pair.a, pair.b)
-    assert pair.value(pair.a, "agent_cards")["agents"] == []
+    assert [card["nodeId"] for card in pair.value(pair.a, "agent_cards")] == [pair.a]
+
+
+def test_a_reply_is_waited_for_and_comes_as_soon_as_it_is_there(pair):
+    task = pair.send("x", "m1")
+    assert pair.value(pair.a, "agent_task", taskId=task["id"], waitMs=1)["state"] == "submitted"
+    found = []
+    waiting = threading.Thread(
+        target=lambda: found.append(pair.value(pair.a, "agent_task", taskId=task["id"], waitMs=30_000))
+    )
+    waiting.start()
+    pair.value(pair.b, "agent_reply", taskId=task["id"], text="there")
+    waiting.join(60)
+    assert found[0]["response"] == "there"
+
+
+def test_a_closed_node_fails_its_tasks(pair):
+    task = pair.send("x", "m1")
+    pair.host.value("terminal_close", nodeId=pair.b)
+    failed = pair.value(pair.a, "agent_task", taskId=task["id"])
+    assert (failed["state"], "was closed" in failed["response"]) == ("failed", True)
 
 
 def test_links_are_made_listed_and_taken_away_on_the_command_line(pair):
@@ -173,8 +218,8 @@ def test_links_are_made_listed_and_taken_away_on_the_command_line(pair):
     assert pair.link("link", a, b).returncode == 0
     assert pair.link("link", b, a).returncode == 0
     listed = json.loads(pair.link("links", "--json").stdout)
-    assert sorted((one["from"], one["to"], one["enabled"], one["gone"]) for one in listed) == sorted(
-        [(a, b, True, []), (b, a, True, [])]
+    assert sorted((one["kind"], one["from"], one["to"], one["gone"]) for one in listed) == sorted(
+        [("messages", a, b, []), ("messages", b, a, [])]
     )
     assert pair.link("unlink", a, b).returncode == 0
     again = pair.link("unlink", a, b)
@@ -183,6 +228,7 @@ def test_links_are_made_listed_and_taken_away_on_the_command_line(pair):
     pair.host.value("terminal_close", nodeId=a)
     assert pair.link("links").stdout.decode() == f"{b} -> {a}  {pair.host.project}  ({a} is gone)\n"
     assert pair.link("unlink", b, a).returncode == 0
+    assert json.loads((pair.host.project / ".termsprawl" / "project.json").read_text())["links"] == []
     assert (pair.link("links").stdout, json.loads(pair.link("links", "--json").stdout)) == (b"", [])
     person = "cli-" + pair.host.session_file.rpartition("cli-")[2][: -len(".json")]
     for sender, recipient, error in (
@@ -195,7 +241,7 @@ def test_links_are_made_listed_and_taken_away_on_the_command_line(pair):
         assert done.returncode == 1
         assert error in done.stderr.decode()
     assert pair.link("link", person, b).returncode == 0
-    assert pair.host.value("agent_send", nodeId=b, text="from a person", messageId="1")["fromNodeId"] == person
+    assert pair.host.value("agent_send", nodeId=b, text="from a person", messageId="1")["sourceNodeId"] == person
 
 
 SHELLS = {
@@ -223,7 +269,7 @@ def test_a_shell_runs_nothing_of_a_task_nor_of_what_a_person_had_begun_to_type(p
     task = pair.send(HOSTILE.format(quiet) + f"\ntouch {quiet}/last", "m1")
     pair.shell(pair.b, "echo 'ov''er'")
     shown = host.wait_for_text(pair.b, "\nover")
-    assert task["taskId"] in shown
+    assert task["id"] in shown
     assert ("/last" in shown) == (shell != "tcsh")
     assert list(quiet.iterdir()) == []
 
