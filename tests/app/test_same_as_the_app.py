@@ -107,13 +107,11 @@ def sides(ctl, tmp_path_factory):
             made.append(server)
             (server.data / "agent-tools").mkdir(parents=True, mode=0o700)
             server.data.chmod(0o700)
-            # What `custom` is: the app reads the first, our host the second, too.
             program = root / "agent"
             program.write_text("#!/bin/sh\nwhile read -r line; do :; done\n")
             program.chmod(0o755)
             preferences = {
-                "custom": {"executable": str(program)},
-                "customAgent": {"executable": str(program), "args": []},
+                "custom": {"executable": str(program), "instructionFlag": "--append-system-prompt"},
             }
             (server.data / "agent-tools" / "preferences.json").write_text(json.dumps(preferences))
             server.start()

@@ -23,7 +23,7 @@ from termsprawlctl.host.daemon import audit, lock
 from termsprawlctl.host.daemon.service import Host
 from termsprawlctl.host.messaging import links
 from termsprawlctl.host.messaging.tasks import TaskStore
-from termsprawlctl.host.operations.agents import _custom_command
+from termsprawlctl.host.operations.agents import _custom
 from termsprawlctl.host.registry.projects import ProjectStore, operator_node, project_id
 from termsprawlctl.host.registry.sessions import SessionStore
 from termsprawlctl.windows.external import read_preference
@@ -89,7 +89,11 @@ endpoints = texts_of(
 words = st.sampled_from(["x", "", " ", "a\0b", "\ud800", "{command}"]) | hostile.json_values
 programs = hostile.objects_with(executable=words, args=st.lists(words, max_size=3) | hostile.json_values)
 preferences = texts_of(
-    hostile.objects_with(customAgent=programs | hostile.json_values, externalTerminal=programs | hostile.json_values)
+    hostile.objects_with(
+        custom=st.none() | programs | hostile.json_values,
+        customAgent=programs | hostile.json_values,
+        externalTerminal=programs | hostile.json_values,
+    )
 )
 events = st.lists(
     texts_of(
@@ -245,7 +249,7 @@ def test_preferences_of_any_content_give_a_command_line_or_a_clear_refusal(empty
     put(paths.preferences, data)
     host = types.SimpleNamespace(paths=paths)
     host.preferences = lambda: Host.preferences(host)
-    for read in (lambda: _custom_command(host), lambda: read_preference(paths.preferences)):
+    for read in (lambda: _custom(host), lambda: read_preference(paths.preferences)):
         try:
             found, refused = read(), ""
         except CtlError as no:

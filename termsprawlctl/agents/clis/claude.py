@@ -78,6 +78,8 @@ class Claude(AgentCli):
         path = f"{around.folder}/mcp.json"
         server = {"type": "stdio", "command": around.bridge[0], "args": around.bridge[1:]}
         argv = [*around.argv, "--mcp-config", path, "--append-system-prompt", around.guide]
+        if around.session_id and around.offers("--session-id"):
+            argv += ["--session-id", around.session_id]
         return LaunchPlan(argv, mcp=True, files={"mcp.json": json.dumps({"mcpServers": {MCP_SERVER: server}})})
 
     def reader(self, cwd: str) -> Reader:

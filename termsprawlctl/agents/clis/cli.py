@@ -79,12 +79,11 @@ class Surroundings:
 
     `argv` starts it as the user would; `help_text` is what `--help` prints; `bridge` the argv of
     the MCP server with its tools; `folder` a private directory for `LaunchPlan.files`; `guide` the text
-    of its instructions, which stand in `folder` as `instructions_file`, too; `environment` what it inherits.
+    of its instructions; `environment` what it inherits; `session_id` a UUID that its conversation may
+    have as its id, or "".
     """
 
-    __slots__ = ("argv", "bridge", "environment", "folder", "guide", "help_text")
-
-    instructions_file = "termsprawl-system.md"
+    __slots__ = ("argv", "bridge", "environment", "folder", "guide", "help_text", "session_id")
 
     def __init__(
         self,
@@ -94,7 +93,9 @@ class Surroundings:
         folder: str,
         guide: str,
         environment: Mapping[str, str],
+        session_id: str = "",
     ) -> None:
+        self.session_id = session_id
         self.argv = argv
         self.help_text = help_text
         self.bridge = bridge
@@ -107,11 +108,8 @@ class Surroundings:
         return all(word in self.help_text for word in words)
 
     def first_prompt(self) -> str:
-        """For a CLI that takes no instructions: a prompt that has it read them."""
-        return (
-            f"Read {self.folder}/{self.instructions_file}: it explains the terminal canvas that you run in. "
-            "Then wait for my first task; do nothing else yet."
-        )
+        """For a CLI that takes no instructions: they are its first prompt; it may read no file outside its project."""
+        return f"{self.guide}\n\nThis explains the terminal canvas that you run in. Wait for my first task now."
 
 
 class LaunchPlan:

@@ -6,7 +6,8 @@ an older version, or another program of that name, may not know the options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...agents.clis.cli import LaunchPlan, Surroundings
@@ -16,6 +17,8 @@ from ...base.processes import find_program, said_by
 from ..registry.status import CLI, CLI_FALLBACK, MCP, NEEDS_SETUP, UNVERIFIED, Adapter, Status
 
 PROBE_TIMEOUT_S = 3.0
+# A usage line that ends with a first prompt: `Usage: grok [options] [PROMPT]`.
+_TAKES_PROMPT = re.compile(r"^\s*usage:.*\[prompt(?:\.\.\.)?\](?:\.\.\.)?\s*$", re.IGNORECASE | re.MULTILINE)
 MAX_HELP_BYTES = 1 << 20  # of a program that never stops talking
 
 
@@ -41,7 +44,15 @@ def probe(executable: str) -> str:
     return output.decode("utf-8", "replace")
 
 
-def find(agent: str, custom: list[str] | None, which: Callable[[str], str | None] = find_program) -> list[str]:
+@dataclass(frozen=True)
+class Custom:
+    """The user's own agent: its command, and the option that it takes instructions with, or ""."""
+
+    command: list[str]
+    instruction_flag: str = ""
+
+
+def find(agent: str, custom: Custom | None, which: Callable[[str], str | None] = find_program) -> list[str]:
     """The argv that starts an agent, its executable as an absolute path.
 
     `custom` is the user's own command for the agent "custom". Raises CtlError.
@@ -49,9 +60,9 @@ def find(agent: str, custom: list[str] | None, which: Callable[[str], str | None
     if agent == "custom" and not custom:
         raise CtlError(
             "No custom agent is configured.",
-            'Set "customAgent": {"executable": "...", "args": []} in agent-tools/preferences.json.',
+            'Set "custom": {"executable": "..."} in agent-tools/preferences.json.',
         )
-    words = custom if agent == "custom" and custom else [agent]
+    words = custom.command if agent == "custom" and custom else [agent]
     path = which(words[0])
     if not path:
         raise CtlError(
@@ -60,26 +71,21 @@ def find(agent: str, custom: list[str] | None, which: Callable[[str], str | None
     return [path, *words[1:]]
 
 
-def plan(
-    program: str,
-    argv: list[str],
-    help_text: str,
-    bridge: list[str],
-    folder: str,
-    guide: str,
-    environment: Mapping[str, str],
-) -> Launch:
+def plan(program: str, around: Surroundings, instruction_flag: str = "") -> Launch:
     """How to start an agent so that it reaches its tools.
 
-    `bridge` is the argv of our MCP server for the node's session, `folder` the node's
-    launch folder, `guide` the overview guide, `environment` what the agent would inherit.
+    `instruction_flag` is the option that the user says it takes instructions with.
     """
     cli = launchable(program)
-    found = cli and cli.launch(Surroundings(argv, help_text, bridge, folder, guide, environment))
+    found = cli and cli.launch(around)
+    if not found and instruction_flag:
+        found = LaunchPlan([*around.argv, instruction_flag, around.guide], mcp=False)
+    if not found and _TAKES_PROMPT.search(around.help_text):
+        found = LaunchPlan([*around.argv, around.first_prompt()], mcp=False)
     if found:
         return _as_planned(program, found)
     reason = "Its help names no way to give it tools or instructions; tell it to read TERMSPRAWL_SYSTEM_PROMPT_FILE"
-    return Launch(argv, Status(NEEDS_SETUP, Adapter(program, UNVERIFIED), reason=reason))
+    return Launch(around.argv, Status(NEEDS_SETUP, Adapter(program, UNVERIFIED), reason=reason))
 
 
 def _as_planned(program: str, found: LaunchPlan) -> Launch:

@@ -43,6 +43,9 @@ def find(configuration_folder: str, node_id: str, pids: list[int], folder: str) 
         path = _recorded(os.path.join(configuration_folder, "sessions", f"{pid}.json"), projects)
         if path is not None:
             return path
+    path = _of_conversation(node_id, projects)  # it was launched with the node's id as its own
+    if path is not None:
+        return path
     for path in _newest_first(projects, folder):
         if context.named_node(_lines(path, 0, HEAD_BYTES)) == node_id:
             return path
@@ -66,8 +69,10 @@ def slug(folder: str) -> str:
 def _recorded(record: str, projects: str) -> str | None:
     """The transcript that the record of a running process names."""
     session = read_object(record, MAX_RECORD_BYTES, missing={}).get("sessionId")
-    if not is_id(session):
-        return None
+    return _of_conversation(str(session), projects) if is_id(session) else None
+
+
+def _of_conversation(session: str, projects: str) -> str | None:
     # The folder's name comes from where the program was started, which may have moved on.
     with contextlib.suppress(OSError):
         for name in os.listdir(projects):

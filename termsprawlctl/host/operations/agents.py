@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
+from ...agents.clis.cli import Surroundings
 from ...base.errors import CtlError
 from ...base.files import write_atomically
 from ...base.processes import is_word
@@ -20,26 +22,39 @@ from .ordering import InTurn, Later
 @handles("agent_launch")
 def agent_launch(host: HostContext, caller: Caller, args: Arguments) -> Later:
     agent = args["agent"]
-    argv = adapters.find(agent, _custom_command(host))
+    custom = _custom(host) if agent == "custom" else None
+    argv = adapters.find(agent, custom)
     # A custom agent may be one of the known ones, at another place or with arguments.
     program = os.path.basename(argv[0]) if agent == "custom" else agent
 
     def ask() -> InTurn:
         # It may take seconds to tell nothing.
         text = adapters.probe(argv[0])
-        return InTurn(lambda: _launch(host, caller, agent, program, argv, text))
+        flag = custom.instruction_flag if custom else ""
+        return InTurn(lambda: _launch(host, caller, _Program(agent, program, argv, text, flag)))
 
     return Later(ask)
 
 
-def _launch(
-    host: HostContext, caller: Caller, agent: str, program: str, argv: list[str], help_text: str
-) -> dict[str, Any]:
-    with new_node(host, caller) as node:
+@dataclass(frozen=True)
+class _Program:
+    """What is launched: the agent's id, its program's name, how to start it, its help, its option for instructions."""
+
+    agent: str
+    name: str
+    argv: list[str]
+    help_text: str
+    instruction_flag: str
+
+
+def _launch(host: HostContext, caller: Caller, what: _Program) -> dict[str, Any]:
+    # Claude's conversations have UUIDs; one that is the node's is found again by it.
+    with new_node(host, caller, is_uuid=what.name == "claude") as node:
         environment = host.prepare_node(node.id, caller.project_id)
         folder = os.path.dirname(environment["TERMSPRAWL_SYSTEM_PROMPT_FILE"])
         bridge = own_argv("mcp", "--session", environment["TERMSPRAWL_SESSION_FILE"])
-        launch = adapters.plan(program, argv, help_text, bridge, folder, host.overview, os.environ)
+        around = Surroundings(what.argv, what.help_text, bridge, folder, host.overview, os.environ, node.id)
+        launch = adapters.plan(what.name, around, what.instruction_flag)
         for name, content in launch.files.items():
             write_atomically(os.path.join(folder, name), content.encode())
         host.sessions.provision(node.id, caller.project_id, launch.status)
@@ -49,7 +64,9 @@ def _launch(
         host.terminals.open(node.id, caller.project_id, node.folder, environment, words)
 
         def add(document: dict[str, Any]) -> None:
-            model.add_agent(document, node.id, agent, argv[0] if agent == "custom" else agent, node.folder)
+            model.add_agent(
+                document, node.id, what.agent, what.argv[0] if what.agent == "custom" else what.agent, node.folder
+            )
 
         project_file.change(node.folder, add)
     return {"nodeId": node.id}
@@ -72,18 +89,22 @@ def agent_status(host: HostContext, caller: Caller, _args: Arguments) -> list[di
     ]
 
 
-def _custom_command(host: HostContext) -> list[str] | None:
-    """The user's own agent of preferences.json, or None. Raises CtlError when it is not of the right shape."""
-    custom = host.preferences().get("customAgent")
-    if custom is None:
+def _custom(host: HostContext) -> adapters.Custom | None:
+    """The user's own agent of preferences.json, or None. Raises CtlError when it is not of the right shape.
+
+    `custom` as the app reads it, else `customAgent`, which takes arguments.
+    """
+    preferences = host.preferences()
+    name = "custom" if preferences.get("custom") is not None else "customAgent"
+    found = preferences.get(name)
+    if found is None:
         return None
-    executable = custom.get("executable") if isinstance(custom, dict) else None
-    words = custom.get("args", []) if isinstance(custom, dict) else None
-    if (
-        not isinstance(executable, str)
-        or not executable
-        or not isinstance(words, list)
-        or not all(map(is_word, [executable, *words]))
-    ):
-        raise CtlError('customAgent in preferences.json has to be {"executable": "...", "args": ["..."]}.')
-    return [executable, *words]
+    known = found if isinstance(found, dict) else {}
+    executable, flag, words = known.get("executable"), known.get("instructionFlag"), known.get("args", [])
+    given = [executable, *words] if isinstance(words, list) else [None]
+    if not executable or not all(map(is_word, given)) or not (flag is None or (flag and is_word(flag))):
+        raise CtlError(
+            f'{name} in preferences.json has to be {{"executable": "..."}}, with "instructionFlag": "..." where '
+            'it has an option for instructions, and "args": ["..."] where it needs them.'
+        )
+    return adapters.Custom(given, flag or "")

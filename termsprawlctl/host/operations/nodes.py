@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,11 +31,11 @@ def new_id(kind: str = "n") -> str:
 
 
 @contextlib.contextmanager
-def new_node(host: HostContext, caller: Caller) -> Iterator[NewNode]:
+def new_node(host: HostContext, caller: Caller, *, is_uuid: bool = False) -> Iterator[NewNode]:
     """A NewNode to start something in; whatever fails in the block leaves nothing of it behind."""
     folder = host.projects.folder(caller.project_id)
     project_file.load(folder)  # a project file that cannot be written to later has to stop this first
-    node_id = new_id()
+    node_id = str(uuid.uuid4()) if is_uuid else new_id()
     try:
         yield NewNode(node_id, folder)
     except BaseException:

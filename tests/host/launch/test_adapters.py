@@ -12,6 +12,7 @@ import types
 
 import pytest
 
+from termsprawlctl.agents.clis.cli import Surroundings
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host.launch import adapters, launching
@@ -27,7 +28,11 @@ GEMINI_HELP = "  -i, --prompt-interactive  Execute the provided prompt\n"
 
 
 def plan(agent: str, help_text: str, environment=None) -> adapters.Launch:
-    return adapters.plan(agent, [f"/bin/{agent}"], help_text, BRIDGE, "/launch", "GUIDE", environment or {})
+    return adapters.plan(agent, around([f"/bin/{agent}"], help_text, environment))
+
+
+def around(argv: list[str], help_text: str, environment=None, session_id: str = "") -> Surroundings:
+    return Surroundings(argv, help_text, BRIDGE, "/launch", "GUIDE", environment or {}, session_id)
 
 
 def test_claude_gets_a_config_file_and_the_guide():
@@ -65,12 +70,32 @@ def test_opencode_gets_its_server_through_a_variable_that_the_user_does_not_use(
 
 
 @pytest.mark.parametrize("agent", ["gemini", "antigravity", "agy"])
-def test_agents_that_take_a_first_prompt_are_told_where_to_read(agent):
+def test_agents_that_take_a_first_prompt_get_their_instructions_with_it(agent):
     launch = plan(agent, GEMINI_HELP)
     assert launch.argv[:2] == [f"/bin/{agent}", "--prompt-interactive"]
-    assert "/launch/termsprawl-system.md" in launch.argv[2]
+    assert launch.argv[2].startswith("GUIDE")
     assert launch.status.state == "cli-fallback"
     assert str(launch.status.adapter) == f"{agent}-cli"
+
+
+@pytest.mark.parametrize("usage", ["Usage: grok [options] [PROMPT]", "x\n  usage: openclaude [--a] [prompt...]\nmore"])
+def test_a_usage_line_that_ends_with_a_prompt_gets_the_instructions_there(usage):
+    launch = plan("grok", usage)
+    assert (launch.argv[0], launch.argv[1].startswith("GUIDE")) == ("/bin/grok", True)
+    assert (launch.status.state, str(launch.status.adapter)) == ("cli-fallback", "grok-cli")
+
+
+def test_the_users_own_agent_gets_its_instructions_with_the_option_that_the_user_names():
+    launch = adapters.plan("mine", around(["/bin/mine"], ""), "--rules")
+    assert launch.argv == ["/bin/mine", "--rules", "GUIDE"]
+    assert launch.status.state == "cli-fallback"
+
+
+def test_claudes_conversation_has_the_nodes_id_where_its_help_offers_that():
+    node = "0b2f7f3a-8a43-4c0e-9d5a-6a1de0b8ac11"
+    for text, ending in ((CLAUDE_HELP + "  --session-id <uuid>\n", ["--session-id", node]), (CLAUDE_HELP, [])):
+        launch = adapters.plan("claude", around(["/c"], text, session_id=node))
+        assert launch.argv[5:] == ending
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "opencode", "gemini", "grok", "openclaude", "custom"])
@@ -111,7 +136,10 @@ def test_an_agent_that_is_not_installed_is_named():
         adapters.find("grok", None, which=lambda _name: None)
     with pytest.raises(CtlError, match="No custom agent is configured"):
         adapters.find("custom", None)
-    assert adapters.find("custom", ["mine", "-x"], which=lambda name: f"/bin/{name}") == ["/bin/mine", "-x"]
+    assert adapters.find("custom", adapters.Custom(["mine", "-x"]), which=lambda name: f"/bin/{name}") == [
+        "/bin/mine",
+        "-x",
+    ]
 
 
 @pytest.fixture
