@@ -252,7 +252,9 @@ const agents = {
     const preferences = existsSync(join(tools, "preferences.json")) ? readJson(join(tools, "preferences.json")) : {};
     const command = agent === "custom" ? preferences.custom?.executable ?? refuse("preferences.json names no custom agent.") : agent;
     const nodeId = change((document) => place(document, "terminal", {}, { kind: "terminal", title: agent, cwd: project, linkedIds: [], agentId: agent, command }));
-    const status = { state: "needs-setup", adapter: `${agent}-unverified`, version: "", reason: "Its help was not looked at." };
+    const status = preferences.custom?.instructionFlag
+      ? { state: "cli-fallback", adapter: `${agent}-cli`, version: "", reason: "It was given instructions." }
+      : { state: "needs-setup", adapter: `${agent}-unverified`, version: "", reason: "Its help was not looked at." };
     Object.assign(provision(nodeId, status), { preset: agent, command });
     const variables = { TERMSPRAWL_SESSION_FILE: join(tools, "sessions", `${nodeId}.json`), TERMSPRAWL_NODE_ID: nodeId, TERMSPRAWL_PROJECT_ID: projectId };
     await tmux(["new-session", "-d", "-s", `ts-${nodeId}`, "-c", project, ...Object.entries(variables).flatMap(([name, value]) => ["-e", `${name}=${value}`]), command]);
