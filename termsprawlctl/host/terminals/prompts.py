@@ -30,7 +30,8 @@ _PROBE_CHARS = 40
 # Of a line: what every shell shows as it is typed.
 _PROBE = re.compile(r"[!-~][ -~]*")
 # What terminals answer to questions (cursor position, attributes, colours), as shells show it.
-_REPLY = re.compile(r"(\^\[|\x1b)?\[?[?>]?[0-9;]+[Rcntu]|(\^\[|\x1b)?\]?1?[0-9];rgb:[0-9a-f/]*.{0,3}")
+# Of a reply to "where is the cursor?" readline leaves the last letter alone.
+_REPLY = re.compile(r"(\^\[|\x1b)?\[?[?>]?([0-9;]+[Rcntu]|[Rc])|(\^\[|\x1b)?\]?1?[0-9];rgb:[0-9a-f/]*.{0,3}")
 _MAX_REPLIES = 20
 
 
