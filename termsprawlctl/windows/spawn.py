@@ -14,12 +14,11 @@ import shlex
 import signal
 import stat
 import subprocess
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..base import tmux
+from ..base import threads, tmux
 from ..base.errors import CtlError
 from ..base.files import remove_quietly
 from ..base.ownership import roots
@@ -110,7 +109,8 @@ def _await_client(
             failed = bool(status)
             if new or (not failed and time.monotonic() > end):
                 # A host lives for weeks: each closed window would leave a zombie otherwise.
-                threading.Thread(target=process.wait, daemon=True).start()
+                with contextlib.suppress(RuntimeError):
+                    threads.start(process.wait)
                 return (new[0] if new else None), None
             if status:
                 _end(process)

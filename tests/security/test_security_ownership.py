@@ -87,12 +87,12 @@ def temporary(tmp_path, monkeypatch):
 
 def test_an_agent_without_a_folder_does_not_work_below_files_that_anybody_may_put_there(temporary, tmp_path):
     folders = Folders("", print)
-    workspace = folders.choose("")
+    workspace, _ = folders.choose("")
     folders.close()
     assert os.path.dirname(workspace) == str(tmp_path / "home" / ".local" / "state" / "termsprawlctl" / "workspaces")
     temporary.chmod(0o755)
     folders = Folders("", print)
-    assert os.path.dirname(folders.choose("")) == str(temporary)
+    assert os.path.dirname(folders.choose("")[0]) == str(temporary)
     folders.close()
 
 
@@ -106,7 +106,7 @@ def test_a_home_that_is_no_better_is_not_used_for_an_agents_folder(temporary, tm
         home.chmod(0o777 if worse == "open to all" else 0o755)
         (home / ".git").mkdir()
     folders = Folders("", print)
-    assert os.path.dirname(folders.choose("")) == str(temporary)
+    assert os.path.dirname(folders.choose("")[0]) == str(temporary)
     folders.close()
 
 

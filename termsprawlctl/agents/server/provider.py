@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import time
+from functools import partial
 
 from ... import __version__
+from ...base import threads
 from ...base.log import log
 from ...mcp.options import Options
 from ...mcp.provider import Context, Provider
@@ -105,7 +107,7 @@ class AgentProvider(Provider):
             return self._carry_out(call, context.cancelled, context.step)[1]
         job = parts.new_job(call.cwd)
         try:
-            threading.Thread(target=self._in_background, args=(job, call), name=job.run_id, daemon=True).start()
+            threads.start(partial(self._in_background, job, call))
         except RuntimeError:
             result = _error("failed: this process can have no more threads. Try again when other runs have ended.")
             job.finish("failed", result)

@@ -12,7 +12,7 @@ import time
 
 from ...base.errors import CtlError
 from ...base.layout import SESSION_PREFIX, tmux_session
-from ...base.tmux import TmuxError, exact, exact_pane
+from ...base.tmux import TmuxError, exact, exact_pane, for_format
 from .panes import NODE_OPTION, PANE_OPTION, PROJECT_OPTION, EndedError, Panes
 from .server import Server, TargetGoneError
 
@@ -49,12 +49,14 @@ class Terminals:
         self, node_id: str, project: str, folder: str, environment: dict[str, str], argv: list[str] | None = None
     ) -> None:
         """Start a login shell for a node, or argv, and wait until it shows something."""
+        if not os.access(folder, os.X_OK):  # tmux would start it in another folder
+            raise CtlError(f"The folder {folder} cannot be entered; no terminal was started.", "Check its permissions.")
         name = tmux_session(node_id)
         variables = [word for key, value in environment.items() for word in ("-e", f"{key}={value}")]
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         argv = argv or self._login_shell()
         command = ["--", *_never_through_a_shell(argv)] if argv else []
-        begin = ["new-session", "-d", "-P", "-F", "#{pid}", "-s", name, "-c", no_format(folder)]
+        begin = ["new-session", "-d", "-P", "-F", "#{pid}", "-s", name, "-c", for_format(folder)]
         self._server.refuse_second()
         try:
             # In one step: a session without its project would belong to nobody.
@@ -204,11 +206,6 @@ class Terminals:
                     "The terminal's shell ended at once.", "Check the login shell's start-up files."
                 ) from None
             time.sleep(READY_POLL_S)
-
-
-def no_format(text: str) -> str:
-    """Text for an argument that tmux expands as a format: `#(...)` in it would even run commands."""
-    return text.replace("#", "##")
 
 
 def _never_through_a_shell(argv: list[str]) -> list[str]:

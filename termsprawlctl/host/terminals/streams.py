@@ -19,7 +19,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from ...base import threads
 from ...base.errors import CtlError
 from ...base.files import remove_quietly
 from .directory import PlainDirectory
@@ -240,7 +242,7 @@ class Streams:
                 os.set_blocking(end, False)
             selector = selectors.DefaultSelector()
             selector.register(woken, selectors.EVENT_READ, None)
-            threading.Thread(target=self._read_all, args=(selector,), name="streams", daemon=True).start()
+            threads.start(partial(self._read_all, selector))
         except (OSError, RuntimeError):
             if selector is not None:
                 selector.close()

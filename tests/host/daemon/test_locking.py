@@ -288,7 +288,7 @@ def test_a_data_directory_whose_name_is_no_utf8_survives_eval(ctl, tmp_path, her
     assert done.stdout == b"true\n", done.stderr
 
 
-@pytest.mark.parametrize("name", ["C#S", "x#(touch PWNED)y", "#{pane_id}", "a;", "$HOME", "%1"])
+@pytest.mark.parametrize("name", ["C#S", "x#(touch PWNED)y", "#{pane_id}", "a;", "$HOME", "%1", "a#[b", "##[fg=red]"])
 def test_a_project_folder_is_a_name_and_no_format(host, tmp_path, name):
     folder = tmp_path / name
     folder.mkdir()
