@@ -11,6 +11,7 @@ from termsprawlctl.agents.clis.cli import Request
 from termsprawlctl.agents.clis.codex import complete_account
 from termsprawlctl.agents.clis.registry import NAMES, agent_cli
 from termsprawlctl.agents.model.steps import Activity, summary
+from termsprawlctl.agents.runs.heartbeat import Heartbeat
 from termsprawlctl.agents.runs.snapshot import compare_files, look_at_files
 from termsprawlctl.agents.runs.status import COMPLETED, INCOMPLETE, Ending, judge
 
@@ -398,3 +399,12 @@ end("built")
     with box.server("--idle-timeout", "0.5") as server:
         found = structured(server.answer_to(server.call("run", prompt="go")))
     assert (found["status"], found["answer"]) == ("completed", "built")
+
+
+def test_progress_says_for_how_long_nothing_has_come():
+    sent, now = [], [0.0]
+    heartbeat = Heartbeat(sent.append, 10.0, lambda: now[0])
+    heartbeat("Thinking…")
+    for now[0], silent_s in ((9.0, 9.0), (10.0, 10.0), (130.0, 130.0), (140.0, 0.0)):
+        heartbeat.beat(silent_s)
+    assert sent == ["Thinking…", "Thinking…", "Thinking… (no output for 2 min)", "Thinking…"]

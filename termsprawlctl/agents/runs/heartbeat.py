@@ -20,7 +20,9 @@ class Heartbeat:
         self._sent_s = self._clock()
         self._send(label)
 
-    def beat(self) -> None:
-        """To be called often while waiting."""
+    def beat(self, silent_s: float = 0.0) -> None:
+        """To be called often while waiting; `silent_s` says for how long the CLI has printed nothing."""
         if self._label and self._clock() - self._sent_s >= self._every_s:
-            self(self._label)
+            self._sent_s = self._clock()
+            minutes = int(silent_s // 60)
+            self._send(f"{self._label} (no output for {minutes} min)" if minutes else self._label)

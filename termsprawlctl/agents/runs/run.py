@@ -268,7 +268,7 @@ class Run:
                 first.release()
             for label in self._reader.activity.take_labels():
                 report(label)
-            report.beat()
+            report.beat(now - clocks.heard)
             if not stop and not child.ended:
                 stop = self._reason(child, capture, cancelled, clocks, now)
                 hard_limit = now + self._ending_s()
