@@ -434,7 +434,7 @@ def test_the_server_is_asked_with_the_variables_of_its_entry(home):
         (["cursor", "--server", "tui"], "--endpoint"),
         (["cursor", "--name", "a b"], "--name"),
         (["cursor", "--name", "../x"], "--name"),
-        (["cursor", "--env", "x"], "write NAME=VALUE"),
+        (["cursor", "--env", "x"], "Write NAME=VALUE"),
         (["cursor", "--print", "--write"], "not allowed with"),
         (["emacs"], "invalid choice"),
         (["cursor", "--file", ""], "--file needs a path"),
@@ -447,10 +447,12 @@ def test_wrong_words_are_told_before_anything_is_written(home, words, said):
     assert [one.name for one in home.folder.iterdir()] == ["project"]
 
 
-def test_without_a_session_it_says_how_to_get_one(home):
-    done = home.run("install", "cursor", status=2)
-    assert "--session" in done.stderr
-    assert home.run("install", "cursor", TERMSPRAWL_SESSION_FILE=home.session).stdout
+def test_without_the_app_the_entry_starts_a_host_and_for_the_app_it_waits(home):
+    def words(**env: str) -> list[str]:
+        return json.loads(home.run("install", "cursor", "--json", **env).stdout)["argv"][1:]
+
+    assert words() == ["mcp", "--start-host"]
+    assert words(TERMSPRAWL_SESSION_FILE=home.session) == ["mcp", "--wait", "30", "--session", home.session]
 
 
 def test_the_value_of_a_variable_stays_out_of_error_texts(home):
