@@ -25,6 +25,7 @@ fuzz: build
 # Whether it holds: 100,000 calls, 200 agent runs, 200 terminals, with what they leave in memory. Some minutes.
 soak: build
 	PYTHONPATH=tests $(BIN)/python soak/soak.py dist/termsprawlctl
+	PYTHONPATH=tests $(BIN)/python soak/soak_effects.py dist/termsprawlctl
 
 # The suites with every Python and every tmux that can be had here, one after the other.
 compat: build
