@@ -190,7 +190,10 @@ def _named_directory(name: str):
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     if not hold(descriptor, path):
         os.close(descriptor)
-        raise UsageError(f"a share named {name} is running.", "Revoke it first: termsprawlctl tui revoke --all")
+        raise UsageError(
+            f"a share named {name} is running.",
+            f"Revoke it first: termsprawlctl tui revoke {os.path.join(path, endpoint.FILE_NAME)}",
+        )
     # Of one that was killed.
     _clear(path, keep=True)
     return path, lambda: _close_once(descriptor)

@@ -16,7 +16,7 @@ import pytest
 from support import counterparts
 from support.command import run
 from support.mcp_client import McpServer
-from support.tui_endpoint import CONTEXT, SELECT, TOKEN, FakeEndpoint, line
+from support.tui_endpoint import APPLIED, CONTEXT, SELECT, TOKEN, FakeEndpoint, line
 from support.tui_share import RunningShare
 from support.tui_tmux import PATIENCE_S, PREFIX, eventually
 
@@ -138,6 +138,31 @@ def test_a_cancelled_call_lets_go_of_its_connection_at_once(adapter, fake):
     adapter.cancel(request_id)
     fake.serve(line(CONTEXT))
     assert tool_result(adapter.answer_to(adapter.call("get_view_context"))) == CONTEXT
+
+
+def test_calls_run_side_by_side_and_each_is_answered_as_soon_as_it_can_be(adapter, fake):
+    adapter.initialize()
+    never = threading.Event()
+    fake.serve(never, line(APPLIED))
+    slow = adapter.call("select_session", **SELECT)
+    eventually(lambda: fake.requests, "the selection is on its way")
+    fake.serve(line(CONTEXT))
+    assert tool_result(adapter.answer_to(adapter.call("get_view_context"))) == CONTEXT
+    fake.serve(line({"status": "rejected", "code": "busy"}))
+    other = {**SELECT, "requestId": "55555555-5555-4555-8555-555555555555"}
+    assert tool_result(adapter.answer_to(adapter.call("select_session", **other)))["code"] == "busy"
+    never.set()
+    assert tool_result(adapter.answer_to(slow)) == APPLIED
+
+
+def test_what_can_be_done_about_a_stale_view_is_said_beforehand_and_with_the_answer(adapter, fake):
+    adapter.initialize()
+    _, select = adapter.request("tools/list")["result"]["tools"]
+    fake.serve(line({"status": "rejected", "code": "stale_revision"}))
+    _, advice = adapter.answer_to(adapter.call("select_session", **SELECT))["result"]["content"]
+    for text in (select["description"], advice["text"]):
+        assert "select at once" in text
+        assert "beforehand" in text
 
 
 @pytest.mark.parametrize("wrong", ["relative", "name", "mode", "version", "socket", "missing"])

@@ -241,7 +241,10 @@ def test_a_configuration_that_is_read_again_does_not_take_the_sign_away_for_good
     share = start()
     share.quiet_context()
     tmux.run("set-option", "-gu", "status-format[0]")
-    assert share.select(ids()["two"])["status"] == "applied"
+    assert_signed(tmux, client)
+    tmux.new_session("three")
+    tmux.run("set-option", "-t", "=three:", "status", "off")
+    assert share.select(ids()["three"])["status"] == "applied"
     assert_signed(tmux, client)
     tmux.run("set-option", "-g", "status-right", "changed meanwhile")
     share.stop()

@@ -69,14 +69,14 @@ class Watched:
         self.controller = Controller(self.view, IDENTITY, clock=lambda: self.now_s)
         self.view._controller = self.controller
 
-    async def look(self, *rows: str, screen: str = "$") -> None:
-        """One look; tmux answers with these rows, and the pane in front shows `screen`."""
+    async def look(self, *rows: str, screen: str = "$", overlaid: bool = False) -> None:
+        """One look; tmux answers with these rows, the pane in front shows `screen`, a menu is open or not."""
         mark = f"{view_module._MARK} {int(self.now_s + self.OFFSET_S)}"
 
         async def answer(*commands) -> Answer:
             if commands[0][0] == "list-clients":
                 return Answer(agreed=True, lines=[*rows, mark, *screen.split("\n")], words="")
-            return Answer(agreed=False, lines=[], words="not enough arguments")
+            return Answer(agreed=overlaid, lines=[], words="not enough arguments")
 
         self.view._ask = answer
         await self.view.look()
@@ -241,3 +241,35 @@ def test_a_choice_that_is_none_is_left_to_the_user():
 def test_words_are_quoted_for_tmux():
     assert quoted("/dev/pts/1") == "'/dev/pts/1'"
     assert quoted("a'b") == "'a'\\''b'"
+
+
+def test_however_often_somebody_asks_while_a_menu_is_open_it_is_looked_at_four_times_a_second(monkeypatch):
+    monkeypatch.setattr(view_module, "OVERLAY_POLL_S", 3600.0)
+
+    async def body(it) -> None:
+        for _ in range(20):
+            await it.look(row(), overlaid=True)
+        waiting = [handle for handle in asyncio.get_running_loop()._scheduled if not handle.cancelled()]
+        assert len(waiting) == 1
+        assert it.context()["blocked"]
+
+    watched(body)
+
+
+def test_who_asks_during_a_look_gets_the_next_one_together_with_all_others(monkeypatch):
+    async def body(it) -> None:
+        await it.look(row())
+        looks = []
+        answer = it.view._ask
+
+        async def counted(*commands) -> Answer:
+            if commands[0][0] == "list-clients":
+                looks.append(commands)
+            await asyncio.sleep(0)
+            return await answer(*commands)
+
+        it.view._ask = counted
+        await asyncio.gather(*(it.view.look() for _ in range(50)))
+        assert len(looks) <= 2
+
+    watched(body)

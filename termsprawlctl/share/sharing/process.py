@@ -26,6 +26,7 @@ from .view import Limits, TmuxView
 _MAX_SHOWN_CHARS = 80
 _SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 _WHO = {"click": "a click on [Revoke]", "key": "a key", "command": "tui revoke"}
+KEEP_SHOWN_S = 5.0
 _ANNOUNCED_MS = "5000"
 _MAX_STEPS_BACK = 100
 
@@ -56,13 +57,16 @@ class _Sharing:
         self._status = OK
         self._left: list[Session] = []  # where the agent's switches led away from
         self._why = ""
+        self._directory: ShareDirectory | None = None
+        self._share: Share | None = None
+        self._mark = sign.Mark("")
+        self._sign: sign.Sign | None = None
+        self._showing: asyncio.Future[None] | None = None
 
     async def run(self) -> int:
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[str] = self._loop.create_future()
         self._loop.set_exception_handler(self._fail)
-        self._directory: ShareDirectory | None = None
-        self._share: Share | None = None
         for number, name in _SIGNALS.items():
             self._loop.add_signal_handler(number, self._end_by_signal, name)
         self._loop.add_signal_handler(signal.SIGUSR1, self._go_back)
@@ -83,6 +87,7 @@ class _Sharing:
                 keys.take()
                 self._loop.add_signal_handler(signal.SIGCONT, keys.take)
                 self._announce(directory)
+                self._loop.call_later(KEEP_SHOWN_S, self._keep_shown)
                 if self._options.lasts_s is not None:
                     self._loop.call_later(self._options.lasts_s, self._end, "the time is over")
             say_in_front(f"TUIMCP off: {await self._over}")
@@ -136,7 +141,6 @@ class _Sharing:
             self._sign = sign.Sign(self._tmux, mark)
             self._sign.put()
 
-        self._sign: sign.Sign | None = None
         # In a thread: a tmux that does not answer must not hold up a revocation.
         putting = self._loop.run_in_executor(None, work)
         await asyncio.wait({putting, self._over}, return_when=asyncio.FIRST_COMPLETED)
@@ -147,9 +151,10 @@ class _Sharing:
             raise putting.exception()
 
     async def _finish(self, directory: ShareDirectory) -> None:
-        found = getattr(self, "_sign", None)
-        if found:
-            await self._loop.run_in_executor(None, found.take_away)
+        if self._showing:
+            await asyncio.wait({self._showing})
+        if self._sign:
+            await self._loop.run_in_executor(None, self._sign.take_away)
         directory.remove()
 
     def _fail(self, _loop: asyncio.AbstractEventLoop, context: dict) -> None:
@@ -187,13 +192,17 @@ class _Sharing:
         text = sign.announce(left.name, shown.name, self._mark)
         say_in_front(text)
         self._tell_client(text)
-        # A session that got its own status line, or none, since the start.
-        if self._sign:
-            self._loop.run_in_executor(None, self._put_again, self._sign)
+        self._show_again()
 
-    def _put_again(self, sign_: sign.Sign) -> None:
-        with contextlib.suppress(CtlError):
-            sign_.show()
+    def _show_again(self) -> None:
+        """Show the sign where it is missing: a configuration was read again, a session got a status line of its own."""
+        if self._sign and not self._over.done() and (self._showing is None or self._showing.done()):
+            self._showing = self._loop.run_in_executor(None, _show, self._sign)
+
+    def _keep_shown(self) -> None:
+        self._show_again()
+        if not self._over.done():
+            self._loop.call_later(KEEP_SHOWN_S, self._keep_shown)
 
     def _tell_client(self, text: str) -> None:
         command = ("display-message", "-c", self._client.key.name, "-d", _ANNOUNCED_MS, for_timed_format(text))
@@ -229,3 +238,8 @@ class _Sharing:
             view = answer["context"]
             shown = view.get("sessionId", view["route"])
             say_in_front(f"{what}: {answer['status']}, revision {view['revision']}, {shown}")
+
+
+def _show(put: sign.Sign) -> None:
+    with contextlib.suppress(CtlError):
+        put.show()

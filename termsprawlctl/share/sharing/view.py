@@ -91,6 +91,7 @@ class TmuxView:
         self._seen: Seen | None = None
         self._key_times = KeyTimes(wall_clock, clock)
         self._overlaid = False  # by a prompt, a menu or a popup
+        self._overlay_poll: asyncio.TimerHandle | None = None
         self._prompts: dict[str, str] = {}  # by pane
         self._sessions: dict[str, clients.Session] = {}
         self._running: asyncio.Task | None = None
@@ -303,9 +304,13 @@ class TmuxView:
             # It was the user who closed it, and tmux counts no key there as activity.
             self._controller.human_input(self._clock())
         self._overlaid = overlaid
-        if overlaid:
+        if overlaid and self._overlay_poll is None:
             # So that its end is seen when it comes, and not when somebody asks the next time.
-            self._loop.call_later(OVERLAY_POLL_S, lambda: self._spawn(self.look()))
+            self._overlay_poll = self._loop.call_later(OVERLAY_POLL_S, self._look_at_overlay)
+
+    def _look_at_overlay(self) -> None:
+        self._overlay_poll = None
+        self._spawn(self.look())
 
     def _disconnected(self) -> None:
         if self._observed is not NOTHING and self._controller:
