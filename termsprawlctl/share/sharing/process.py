@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ...base.errors import FAILED, OK, CtlError, UsageError
 from ...base.text import beginning
-from ...base.tmux import Tmux, for_timed_format
+from ...base.tmux import Tmux
 from .. import wire
 from ..directory import About, ShareDirectory
 from . import sign
@@ -205,7 +205,7 @@ class _Sharing:
             self._loop.call_later(KEEP_SHOWN_S, self._keep_shown)
 
     def _tell_client(self, text: str) -> None:
-        command = ("display-message", "-c", self._client.key.name, "-d", _ANNOUNCED_MS, for_timed_format(text))
+        command = ("display-message", "-c", self._client.key.name, "-d", _ANNOUNCED_MS, _for_message(text))
         self._loop.create_task(ask(self._tmux, command))
 
     def _go_back(self) -> None:
@@ -238,6 +238,11 @@ class _Sharing:
             view = answer["context"]
             shown = view.get("sessionId", view["route"])
             say_in_front(f"{what}: {answer['status']}, revision {view['revision']}, {shown}")
+
+
+def _for_message(text: str) -> str:
+    """Text that a message shows as it is: tmux expands formats and times, and then obeys styles while it draws."""
+    return text.replace("#", "##").replace("%", "%%")
 
 
 def _show(put: sign.Sign) -> None:
