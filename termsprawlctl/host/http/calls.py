@@ -21,6 +21,7 @@ from ...operations.schema import InvalidCall, validate
 from .. import operations
 from ..operations.ordering import ExpiredError, InTurn, Later, turn_of
 from ..registry.sessions import Session
+from . import a2a
 from .events import note_call
 
 # 64,000 characters of any script, each written as two JSON escapes; the app takes 128 KiB.
@@ -62,13 +63,15 @@ class Admitted:
     length: int
     wants_continue: bool
     wants_processing: bool  # to hear once the call only waits
+    a2a: a2a.Asked | None  # what it asks of that facade; None for POST /call
 
 
 def admit(host: Any, head: http1.RequestHead, port: int) -> Admitted:
     """Check a request's head; `port` is the one that it came to. Raises Refused."""
-    if "origin" in head or head.method != "POST" or not _is_for_us(head, port):
+    facade = a2a.asked(head.method, head.path, port)
+    if "origin" in head or (head.method != "POST" and not facade) or not _is_for_us(head, port):
         raise Refused(403, UNSUPPORTED)
-    if head.path != "/call":
+    if head.path != "/call" and not facade:
         raise Refused(404, UNSUPPORTED)
     try:
         length = head.length() or 0
@@ -89,6 +92,7 @@ def admit(host: Any, head: http1.RequestHead, port: int) -> Admitted:
         length=length,
         wants_continue=head.first("expect").lower() == "100-continue",
         wants_processing=head.first(prefer).lower() == processing,
+        a2a=facade,
     )
 
 
@@ -96,6 +100,8 @@ def quick_answer(host: Any, admitted: Admitted, body: bytes) -> bytes | None:
     """The answer to a request that needs not wait for anything; None for one that may."""
 
     def work() -> object:
+        if admitted.a2a is not None:
+            raise _Waits
         request = _request(body)
         operation = request.get("operation")
         if not isinstance(operation, str) or operation not in QUICK:
@@ -119,7 +125,13 @@ def answer(host: Any, admitted: Admitted, body: bytes, begun: Callable[[], None]
                 raise Refused(401, REVOKED)
             return action()
 
-    return _answer(host, lambda: _noted(host, admitted, _request(body), in_turn, begun))
+    def call(operation: str, args: dict[str, Any]) -> object:
+        return _noted(host, admitted, {"operation": operation, "args": args}, in_turn, begun)
+
+    facade = admitted.a2a
+    if facade is None:
+        return _answer(host, lambda: _noted(host, admitted, _request(body), in_turn, begun))
+    return _answered(host, lambda: _encoded(*a2a.respond(facade, admitted.session.node_id, body, call)))
 
 
 def refusal(status: int, text: str) -> bytes:
@@ -132,8 +144,12 @@ class _Waits(BaseException):
 
 
 def _answer(host: Any, work: Callable[[], object]) -> bytes:
+    return _answered(host, lambda: _encoded(200, {"ok": True, "value": work()}))
+
+
+def _answered(host: Any, work: Callable[[], bytes]) -> bytes:
     try:
-        return _encoded(200, {"ok": True, "value": work()})
+        return work()
     except Refused as no:
         return refusal(no.status, str(no))
     except (InvalidCall, CtlError) as no:
