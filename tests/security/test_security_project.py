@@ -111,6 +111,10 @@ def test_links_between_agents_are_not_written_out_of_the_project(tmp_path):
     for node in ("n-1", "n-2"):
         SessionStore(paths).provision(node, project, SHELL_STATUS)
     with pytest.raises(CtlError, match="leads out of the project"):
+        links.link_context(paths, "n-1", "n-2")
+    assert os.listdir(outside) == []
+    (folder / ".termsprawl" / "project.json").symlink_to(outside / "project.json")
+    with pytest.raises(CtlError, match=r"is a link to nothing|leads out of the project"):
         links.link(paths, "n-1", "n-2")
     assert os.listdir(outside) == []
 

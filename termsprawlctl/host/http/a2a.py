@@ -84,11 +84,8 @@ def _rpc(what: Asked, body: bytes, call: Call) -> dict[str, Any]:
     number = None
     try:
         request = jsontext.loads(body)
-        if (
-            not isinstance(request, dict)
-            or request.get("jsonrpc") != "2.0"
-            or not isinstance(request.get("method"), str)
-        ):
+        method = request.get("method") if isinstance(request, dict) and request.get("jsonrpc") == "2.0" else None
+        if not isinstance(request, dict) or not isinstance(method, str):
             return _error(None, _INVALID_REQUEST, "Invalid Request")
         number, params = request.get("id"), request.get("params")
         task = _perform(what, method, params if isinstance(params, dict) else {}, call)

@@ -83,14 +83,14 @@ def test_a_restart_in_the_middle_fails_the_task_and_sends_nothing_again(pair):
     host.wait_for_text(pair.b, "slow-work")
     shown = host.value("terminal_read", nodeId=pair.b)["output"]
     host.stop()
-    stored = json.loads((host.data / "agent-tools" / "tasks" / f"{task['taskId']}.json").read_text())
+    stored = json.loads((host.data / "agent-tools" / "tasks" / f"{task['id']}.json").read_text())
     assert stored["state"] == "submitted"
     host.start()
     failed = pair.value(pair.a, "agent_task", taskId=task["id"])
     assert failed["state"] == "failed"
     assert "The work was not sent again" in failed["response"]
     assert pair.error(pair.b, "agent_reply", taskId=task["id"], text="done").startswith(
-        f"Task {task['taskId']} is over, failed: The host was restarted"
+        f"Task {task['id']} is over, failed: The host was restarted"
     )
     assert pair.send("slow-work", "m1") == failed
     assert host.value("terminal_read", nodeId=pair.b)["output"] == shown
@@ -282,7 +282,7 @@ def test_a_line_that_the_terminal_itself_edits_is_dropped_too(pair, tmp_path):
     pair.host.wait_for_text(pair.b, "half a line")
     task = pair.send("the task", "m1")
     end = time.monotonic() + 20
-    while not lines.read_text().endswith(f"the task\nTERMSPRAWL_TASK_{task['taskId']}\n"):
+    while not lines.read_text().endswith(f'{{"text":"the task"}}\nTERMSPRAWL_TASK_{task["id"]}\n'):
         assert time.monotonic() < end, lines.read_text()
     assert lines.read_text().startswith(": <<'TERMSPRAWL_TASK_")
 
@@ -310,7 +310,7 @@ def test_a_program_gets_one_bracketed_paste_and_then_enter_by_itself(pair, tmp_p
     assert reads[-1] == "\r"
     pasted = "".join(reads[:-1])
     assert pasted.startswith("\x1b[200~: <<'")
-    assert pasted.endswith(f"line one\n\tline two 日本 🎉;\nTERMSPRAWL_TASK_{task['taskId']}\x1b[201~")
+    assert pasted.endswith(f'{{"text":"line one\\n\\tline two 日本 🎉;"}}\nTERMSPRAWL_TASK_{task["id"]}\x1b[201~')
     assert pasted.count("\x1b") == 2
 
 
