@@ -34,7 +34,8 @@ def cards(host: HostContext, caller: Caller) -> list[dict[str, Any]]:
     enabled = links.enabled_in(document)
     person = operator_node(caller.project_id)
     found = []
-    for one in host.sessions.all():
+    # The caller first; the others in an order that stays.
+    for one in sorted(host.sessions.all(), key=lambda one: (one.node_id != caller.node_id, one.node_id)):
         if one.project_id != caller.project_id or one.node_id == person:
             continue
         is_joined = (caller.node_id, one.node_id) in enabled or (one.node_id, caller.node_id) in enabled

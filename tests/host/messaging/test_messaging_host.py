@@ -184,7 +184,7 @@ def test_cards_tell_whom_work_can_be_sent_to(pair):
         "transport": "termsprawl-local-tools",
         "running": True,
     }
-    assert pair.value(pair.b, "agent_cards") == [own, other]
+    assert pair.value(pair.b, "agent_cards") == [other, own]
     assert [card["nodeId"] for card in pair.value(plain, "agent_cards")] == [plain]
     pair.host.tmux("kill-session", "-t", f"=ts-{pair.b}")
     assert [card["running"] for card in pair.value(pair.a, "agent_cards")] == [True, False]
