@@ -30,6 +30,8 @@ HIDDEN = (
     f"|(?<![^\x00-\x22\x24-\x29\x2b-\x2f\x3a-\x7f{CONTROLS}{UNSEEN}{_JOINING}])[\ufe0e\ufe0f]"
 )
 ELLIPSIS = "…"
+# Of head and tail each. Answers of 5 MB have been seen; a stream that goes on for ever must not fill memory.
+KEPT_CHARS = 4 << 20
 
 
 def harmless(text: str) -> str:
@@ -59,12 +61,11 @@ def beginning(text: str, max_chars: int) -> str:
 
 
 class HeadAndTail:
-    """Parts of a text in order; once they are more than twice `kept_chars`, those in the middle go."""
+    """Parts of a text in order; once they are more than twice KEPT_CHARS, those in the middle go."""
 
-    __slots__ = ("_first", "_first_chars", "_kept_chars", "_last", "_last_chars", "omitted")
+    __slots__ = ("_first", "_first_chars", "_last", "_last_chars", "omitted")
 
-    def __init__(self, kept_chars: int) -> None:
-        self._kept_chars = kept_chars
+    def __init__(self) -> None:
         self._first: list[str] = []
         self._first_chars = 0
         self._last: deque[str] = deque()
@@ -77,13 +78,13 @@ class HeadAndTail:
 
     def add(self, part: str) -> None:
         """One more part."""
-        if not self._last and self._first_chars + len(part) <= self._kept_chars:
+        if not self._last and self._first_chars + len(part) <= KEPT_CHARS:
             self._first.append(part)
             self._first_chars += len(part)
             return
         self._last.append(part)
         self._last_chars += len(part)
-        while self._last_chars > self._kept_chars and len(self._last) > 1:
+        while self._last_chars > KEPT_CHARS and len(self._last) > 1:
             self._last_chars -= len(self._last.popleft())
             self.omitted += 1
 

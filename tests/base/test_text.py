@@ -8,6 +8,7 @@ import unicodedata
 
 import pytest
 
+from termsprawlctl.base import text as text_module
 from termsprawlctl.base.text import HeadAndTail, beginning, harmless, head_and_tail, shorten, visible
 
 EVERY = [chr(number) for number in range(sys.maxunicode + 1) if not 0xD800 <= number <= 0xDFFF]
@@ -74,10 +75,11 @@ def test_one_line_for_a_title():
     assert visible("\x1b[31mred\u2028\u202etwo\n\tthree\ud800\uffff ") == "[31mred two three"
 
 
-def test_what_is_too_long_loses_its_middle_or_its_end():
+def test_what_is_too_long_loses_its_middle_or_its_end(monkeypatch):
     assert shorten("0123456789", 10) == beginning("0123456789", 10) == "0123456789"
     assert (shorten("0123456789abcdef", 12), beginning("0123456789", 4)) == ("012345 … def", "012…")
-    kept = HeadAndTail(4)
+    monkeypatch.setattr(text_module, "KEPT_CHARS", 4)
+    kept = HeadAndTail()
     for part in ("ab", "cd", "ef", "gh", "ij"):
         kept.add(part)
     assert kept.parts() == ["ab", "cd", "[… 1 parts left out: too long to keep …]", "gh", "ij"]

@@ -18,7 +18,6 @@ from support import corpus, hostile
 from support.agent_results import check_ended
 
 from termsprawlctl.agents.clis.registry import NAMES, agent_cli
-from termsprawlctl.agents.model import head_tail
 from termsprawlctl.agents.model.settings import Settings
 from termsprawlctl.agents.model.steps import summary
 from termsprawlctl.agents.model.text import MAX_LABEL
@@ -26,6 +25,7 @@ from termsprawlctl.agents.runs.render import full_text, structure_of, text_of, t
 from termsprawlctl.agents.runs.run import Request, Result
 from termsprawlctl.agents.runs.status import Ending, judge
 from termsprawlctl.agents.runs.stream import Lines
+from termsprawlctl.base import text
 
 STREAMS = Path(__file__).resolve().parent.parent / "data" / "agent_streams"
 MARK = "0123456789abcdef"
@@ -302,7 +302,7 @@ def kind_of(event: object) -> str:
 
 @pytest.mark.parametrize("cli", NAMES)
 def test_a_flood_of_long_events_does_not_fill_memory(cli, monkeypatch):
-    monkeypatch.setattr(head_tail, "KEPT_CHARS", 50_000)
+    monkeypatch.setattr(text, "KEPT_CHARS", 50_000)
     for event in {kind_of(event): event for event in events(cli)}.values():
         reader = agent_cli(cli).reader("/srv/project")
         for number in range(FLOOD):
@@ -312,7 +312,7 @@ def test_a_flood_of_long_events_does_not_fill_memory(cli, monkeypatch):
 
 
 def test_an_answer_without_end_keeps_its_beginning_and_its_end(monkeypatch):
-    monkeypatch.setattr(head_tail, "KEPT_CHARS", 1000)
+    monkeypatch.setattr(text, "KEPT_CHARS", 1000)
     run = agent_cli("gemini").reader("/srv/project")
     for number in range(5000):
         run.feed(json.dumps({"type": "message", "role": "assistant", "content": f"{number} ", "delta": True}).encode())

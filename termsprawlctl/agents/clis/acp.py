@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable
 
 from ... import __version__
+from ...base.text import HeadAndTail
 from ..model import reader
-from ..model.head_tail import HeadAndTail
 from ..model.reader import ident, items, mapping, number, path_of, remember, session, string, whole, word
 from ..model.steps import MAX_PLANNED, Activity
 from ..model.text import MAX_LABEL, MAX_TEXT, clip, one_line

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ...base.text import HeadAndTail
 from ..model import reader
-from ..model.head_tail import HeadAndTail
 from ..model.reader import Reader, ident, mapping, path_of, plan_of, remember, session, string, whole, word
 from .cli import AgentCli, LaunchPlan, Request, Surroundings
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 
+from ...base.text import shorten
 from .arguments import SESSION_ID
 from .steps import MAX_OPEN, MAX_PLANNED, Activity
-from .text import MAX_LABEL, MAX_TEXT, clip, one_line, shorten
+from .text import MAX_LABEL, MAX_TEXT, clip, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

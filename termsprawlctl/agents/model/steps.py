@@ -6,7 +6,7 @@ order in which they began; a call that ended out of order is updated in its plac
 
 from __future__ import annotations
 
-from .head_tail import HeadAndTail
+from ...base.text import HeadAndTail
 from .text import MAX_COMMAND, MAX_LABEL, MAX_OUTPUT, MAX_TEXT, clip, one_line, relative, unwrapped
 
 TYPE_CHECKING = False

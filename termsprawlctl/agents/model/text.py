@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from ...base.text import ELLIPSIS, shorten
+
 MAX_LABEL = 200
 MAX_COMMAND = 300
 MAX_OUTPUT = 240  # characters of a command's output that a summary line shows
@@ -14,7 +16,6 @@ MAX_KEPT = 2000
 # Of longer texts only both ends are looked at: cleaning 5 MB to show 240 characters would
 # take a second.
 ENDS = 4000
-ELLIPSIS = "…"
 
 # CSI and OSC sequences, the other two-byte escapes, and controls without a meaning in plain text.
 _ESCAPES = re.compile(
@@ -34,14 +35,6 @@ def one_line(text: str, limit: int) -> str:
     if len(text) > 2 * ENDS:
         text = f"{text[:ENDS]} {ELLIPSIS} {text[-ENDS:]}"
     return shorten(_SPACE.sub(" ", plain(text)).strip(), limit)
-
-
-def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters: the first two thirds, the last third, and a mark between."""
-    if len(text) <= limit:
-        return text
-    tail = (limit - 3) // 3
-    return f"{text[: limit - 3 - tail]} {ELLIPSIS} {text[len(text) - tail :]}"
 
 
 def clip(text: str, limit: int = MAX_KEPT) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...base import jsontext
+from ...base.text import shorten
 from ..model.reader import number
 from ..model.steps import left_out, summary
-from ..model.text import one_line, shorten
+from ..model.text import one_line
 from .result import StillRunning
 from .status import CANCELLED, COMPLETED, FAILED, INCOMPLETE, MAX_MESSAGE, TIMED_OUT, exit_text
 

@@ -7,10 +7,10 @@ import threading
 
 from ...base.log import log
 from ...base.processtable import inside_a_run
+from ...base.text import head_and_tail
 from ..clis.cli import Request
 from ..clis.registry import agent_cli
 from ..model.arguments import RunCall
-from ..model.head_tail import head_and_tail
 from ..model.settings import Settings
 from ..runs import render
 from ..runs.result import Result
