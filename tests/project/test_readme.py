@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 from support.console_blocks import console_commands, run_commands, shell_environment, stop_host
+from support.other_user import STRANGER
 
+SYSTEM_PYTHON = "/usr/bin/python3"
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -29,6 +34,28 @@ def test_the_console_blocks_show_what_happens(shell):
     stop = [command for command, _ in commands].index("termsprawlctl host stop")
     run_commands(commands[: stop + 1], environment, project)
     run_commands(commands[stop + 1 :], environment, project, before='eval "$(termsprawlctl host start)"')
+
+
+def test_the_tour_works_for_another_user_with_an_empty_environment(ctl):
+    if os.geteuid() != 0 or not os.access(SYSTEM_PYTHON, os.X_OK):
+        pytest.skip("only root can become another user, and that one needs the system's python3")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        program = shutil.copy2(ctl, folder / "termsprawlctl")
+        home = folder / "you"
+        environment, project = shell_environment(str(program), home, {"PATH": "/usr/bin:/bin"})
+        for path in (home, project):
+            os.chown(path, STRANGER, STRANGER)
+        commands = console_commands(README)
+        stop = [command for command, _ in commands].index("termsprawlctl host stop")
+        who = {"user": STRANGER, "group": STRANGER, "extra_groups": []}
+        try:
+            run_commands(commands[: stop + 1], environment, project, **who)
+        finally:
+            data = home / ".local" / "state" / "termsprawlctl"
+            words = [program, "host", "stop", "--data", data, "--kill-sessions"]
+            subprocess.run(words, env=environment, cwd=project, check=False, capture_output=True, **who)
 
 
 def test_every_command_stands_in_the_table():

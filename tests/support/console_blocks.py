@@ -47,11 +47,11 @@ def matches(expected: str, actual: str) -> bool:
 
 
 def run_commands(
-    commands: list[tuple[str, str]], environment: dict[str, str], folder: Path, *, before: str = ""
+    commands: list[tuple[str, str]], environment: dict[str, str], folder: Path, *, before: str = "", **options
 ) -> None:
     """Run the commands in one bash and compare what each prints, on both streams.
 
-    `before` is run first, and what it prints is dropped. The home directory in
+    `before` is run first, and what it prints is dropped; `options` are subprocess.run()'s. The home directory in
     `environment` is shown as /home/you.
     """
     script = "".join(f"{command}\necho {MARK}\n" for command in [before or ":", *(command for command, _ in commands)])
@@ -64,6 +64,7 @@ def run_commands(
         stderr=subprocess.STDOUT,
         timeout=120,
         check=False,
+        **options,
     )
     text = NOTICE.sub("", done.stdout.decode().replace(environment["HOME"], "/home/you"))
     shown = text.split(f"{MARK}\n")[1:]
