@@ -20,7 +20,8 @@ def pin() -> bool:
 
     Returns whether that is so: not for a checkout, and not where there is no /proc.
     """
-    archive = getattr(sys.modules[_PACKAGE].__loader__, "archive", None)
+    loader = sys.modules[_PACKAGE].__loader__
+    archive = getattr(loader, "archive", None)
     if archive is None:
         return False
     try:
@@ -31,6 +32,7 @@ def pin() -> bool:
         import zipimport
 
         # The table of contents that is loaded already, which keeps the modules' own paths as they are.
+        zipimport.zipimporter(archive)
         contents = zipimport._zip_directory_cache  # type: ignore[attr-defined] # noqa: SLF001 - there is no public way
         contents[pinned] = contents[archive]
     except (OSError, AttributeError, KeyError):
@@ -41,6 +43,8 @@ def pin() -> bool:
             return zipimport.zipimporter(pinned + path[len(archive) :])
         raise ImportError(path)
 
+    if hasattr(loader, "source"):
+        loader.source = pinned  # what is there as bytecode
     sys.path_hooks.insert(0, importer)  # type: ignore[arg-type] # typeshed asks for what zipimporter lost in 3.12
     for path in [path for path in sys.path_importer_cache if path.startswith(archive)]:
         del sys.path_importer_cache[path]
