@@ -16,6 +16,7 @@ import ast
 import io
 import marshal
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent
 PACKAGE = "termsprawlctl"
 OLDEST = (3, 9)
+# A variable that names the Pythons to make bytecode with, where they are not to be looked for.
+CHOSEN = "BUILD_PYTHONS"
 FIRST_LINE = b"#!/bin/sh\n"
 # The earliest time that a zip entry can carry.
 ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
@@ -58,7 +61,7 @@ STORED = ("__main__.py", f"{PACKAGE}/__init__.py", f"{PACKAGE}/__main__.py")
 # For whoever starts it as `python3 termsprawlctl`.
 MAIN = BOOT.replace("del sys.argv[0]; ", "").replace("; ", "\n") + "\n"
 START = ROOT / "tools" / "archive_main.py"
-# What a quick start loads is there as bytecode, too, for each Python that is found at build: start-up time is a feature.
+# What a quick start loads is there as bytecode, too, for each Python that is found at build.
 # By groups, between the file's first lines and the archive: zipimport needs two tenths of a millisecond a module and
 # 4.5 microseconds an entry for the archive's directory, which `doctor` need not read at all now; what lies together
 # packs a third better. Elsewhere compiling costs less than the command's own work.
@@ -72,7 +75,7 @@ GROUPS = {
     """,
     # on top of it, before the first answer of `mcp`; what `mcp agent` adds would be a tenth of the file
     "more": """
-        app.bridge base.layout base.log base.program base.threads cli.commands.mcp
+        app.bridge base.layout base.log base.program base.text base.threads cli.commands.mcp
         mcp mcp.calls mcp.dispatch mcp.options mcp.protocol mcp.provider mcp.server mcp.stdio mcp.work mcp.workers
         operations operations.arguments operations.guides operations.schema operations.table
     """,
@@ -80,8 +83,8 @@ GROUPS = {
 # The versions that a release has to carry.
 RELEASED_FOR = tuple((3, minor) for minor in range(9, 16))
 # Run with a fixed hash seed in a fresh interpreter: the order of constants in a compiled module depends on both.
-# Reads the sources of the groups from stdin; writes its version, its magic number, and each group's code by module. Without
-# column positions (Python 3.11 and newer), which only tracebacks show, and without docstrings.
+# Reads the sources of the groups from stdin; writes its version, its magic number, and each group's code by module.
+# Without column positions (Python 3.11 and newer), which only tracebacks show, and without docstrings.
 COMPILER = """
 import importlib.util, marshal, sys
 if sys.implementation.name != "cpython":
@@ -134,8 +137,10 @@ def group_of(path: str) -> str | None:
 
 
 def pythons() -> list[str]:
-    """The CPythons of this machine, this one first: on PATH, of a version manager, and those that the tests are given."""
-    home = os.environ.get("PYENV_ROOT", os.path.join(os.path.expanduser("~"), ".pyenv"))
+    """The CPythons of this machine, this one first: on PATH, of a version manager, the tests' counterparts."""
+    if os.environ.get(CHOSEN):
+        return os.environ[CHOSEN].split(os.pathsep)
+    home = os.environ.get("PYENV_ROOT", os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".pyenv"))
     found = [sys.executable]
     for pattern in (
         *(os.path.join(folder, "python3.*") for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)),

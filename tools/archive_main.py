@@ -4,6 +4,7 @@ build.py puts this text into the file, with the bytecode after it; the file's fi
 it with `file` open at its end. Every Python since 2.7 has to be able to parse it. It is compiled at each start: short.
 """
 
+# ruff: noqa: E402, F821, S102, S302
 import sys
 
 

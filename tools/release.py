@@ -45,19 +45,20 @@ class NotReleased(Exception):
 def main() -> int:
     parser = argparse.ArgumentParser(description="Build twice, compare, test those bytes, write their checksum.")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where the release goes (default: dist)")
+    parser.add_argument("--partial", action="store_true", help="with bytecode for the Pythons that are there")
     parser.add_argument(
         "tests", nargs="*", default=["-m", "blackbox"], help="what to pass to pytest, after -- (default: -m blackbox)"
     )
     options = parser.parse_args()
     try:
-        release(options.dist, options.tests)
+        release(options.dist, options.tests, [] if options.partial else ["--release"])
     except NotReleased as fault:
         print(f"no release: {fault}", file=sys.stderr)
         return 1
     return 0
 
 
-def release(dist: Path, tests: list[str]) -> None:
+def release(dist: Path, tests: list[str], options: list[str]) -> None:
     """Everything, in order; raises NotReleased at the first thing that does not hold."""
     sums = dist / SUMS
     sums.unlink(missing_ok=True)
@@ -68,7 +69,7 @@ def release(dist: Path, tests: list[str]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         places = [(Path(scratch, place), environment, umask) for place, environment, umask in SURROUNDINGS]
         with ThreadPoolExecutor() as both:
-            builds = list(both.map(built, *zip(*places)))
+            builds = list(both.map(built, *zip(*places), [options] * len(places)))
     difference = first_difference(*builds)
     if difference:
         raise NotReleased(f"two builds of the same commit differ in {difference}")
@@ -134,23 +135,30 @@ def dated(version: str, changelog: str) -> None:
         raise NotReleased(f"CHANGELOG.md begins with {first!r}, not with '## {version} - YYYY-MM-DD'")
 
 
-def built(place: Path, environment: dict[str, str], umask: int) -> bytes:
+def built(place: Path, environment: dict[str, str], umask: int, options: list[str]) -> bytes:
     """The file, from a copy of the commit in that place."""
     place.mkdir()
     with tarfile.open(fileobj=io.BytesIO(git("archive", "--format=tar", "HEAD"))) as archive:
         archive.extractall(place)  # noqa: S202 - our own commit
     target = place / "dist" / NAME
     done = subprocess.run(
-        [sys.executable, "build.py", "-o", str(target)],
+        [sys.executable, "build.py", "-o", str(target), *options],
         cwd=place,
         umask=umask,
-        env={"PATH": os.environ.get("PATH", os.defpath), **environment},
+        env={"PATH": os.environ.get("PATH", os.defpath), **pythons(), **environment},
         capture_output=True,
         check=False,
     )
     if done.returncode:
         raise NotReleased(f"build.py fails: {done.stderr.decode(errors='replace').strip()}")
     return target.read_bytes()
+
+
+def pythons() -> dict[str, str]:
+    """The variable that names the Pythons of this checkout to build.py, which runs in a copy of it."""
+    ask = "import build, os; print(os.pathsep.join(build.pythons()))"
+    done = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {"BUILD_PYTHONS": done.stdout.strip()}
 
 
 def first_difference(one: bytes, other: bytes) -> str:

@@ -43,7 +43,7 @@ def pin() -> bool:
             return zipimport.zipimporter(pinned + path[len(archive) :])
         raise ImportError(path)
 
-    if hasattr(loader, "source"):
+    if loader is not None and hasattr(loader, "source"):
         loader.source = pinned  # what is there as bytecode
     sys.path_hooks.insert(0, importer)  # type: ignore[arg-type] # typeshed asks for what zipimporter lost in 3.12
     for path in [path for path in sys.path_importer_cache if path.startswith(archive)]:

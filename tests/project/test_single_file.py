@@ -379,12 +379,16 @@ def test_call_loads_its_arguments_on_top_and_nothing_else(words, types, session,
     assert own == OWN - {"termsprawlctl.cli.commands.doctor"} | on_top
 
 
-def test_the_python_that_built_it_runs_compiled_modules(session, tmp_path):
-    target = tmp_path / "termsprawlctl"
-    build(ROOT, target)
-    loaded = modules_of(sys.version_info[:2], str(target), "doctor", "--session", session)
-    own = {name: file for name, file in loaded.items() if name in OWN}
-    assert {name for name, file in own.items() if not file.endswith(".pyc")} == set()
+@pytest.mark.parametrize("version", new_enough(), ids=str)
+@pytest.mark.parametrize("words", [["doctor"], ["call", "x", "a=1"], ["mcp"]], ids=" ".join)
+def test_each_python_of_the_build_runs_compiled_modules(version, words, session, ctl):
+    argv = [installed()[version], "-ISBXutf8", "-v", ctl, *words, "--session", session]
+    done = subprocess.run(
+        argv, env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import 'termsprawlctl")]
+    assert len(lines) >= len(OWN) - 1
+    assert [line for line in lines if "Bytecode" not in line] == []
 
 
 # The bytes
@@ -402,6 +406,8 @@ def checkout(target: Path) -> Path:
     """A copy of what a checkout holds for the build."""
     shutil.copytree(ROOT / "termsprawlctl", target / "termsprawlctl", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "build.py", target)
+    (target / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "archive_main.py", target / "tools")
     return target
 
 

@@ -40,7 +40,11 @@ def is_old() -> bool:
         built_s = BUILT.stat().st_mtime
     except FileNotFoundError:
         return True
-    sources = [BUILDER, *(path for path in (ROOT / "termsprawlctl").rglob("*") if path.suffix in (".py", ".md"))]
+    sources = [
+        BUILDER,
+        ROOT / "tools" / "archive_main.py",
+        *(path for path in (ROOT / "termsprawlctl").rglob("*") if path.suffix in (".py", ".md")),
+    ]
     return any(path.stat().st_mtime > built_s for path in sources)
 
 

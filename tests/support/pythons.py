@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -25,7 +26,7 @@ WANTED = (*(f"3.{minor}" for minor in range(9, 16)), "pypy3", "3-musl")
 @functools.cache
 def installed() -> dict[tuple[int, int], str]:
     """(major, minor) to the path of one such CPython: the running one, PATH, version managers, the counterparts."""
-    home = os.path.expanduser("~")
+    home = pwd.getpwuid(os.getuid()).pw_dir  # HOME is the tests' own
     roots = [os.environ.get("PYENV_ROOT", os.path.join(home, ".pyenv")), os.path.join(home, ".local/share/uv/python")]
     candidates = [os.path.join(sys.base_prefix, "bin", "python3")]
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
