@@ -28,14 +28,16 @@ def reserve_standard_descriptors() -> None:
     """Open /dev/null on any of 0, 1, 2 that the parent closed.
 
     Otherwise the next socket or file would get that number, and output meant
-    for the user would be written into it.
+    for the user would be written into it. Children have them, too.
     """
     for descriptor in (STDIN, STDOUT, STDERR):
         try:
             os.fstat(descriptor)
         except OSError:
             opened = os.open(os.devnull, os.O_RDWR)
-            if opened != descriptor:
+            if opened == descriptor:
+                os.set_inheritable(descriptor, True)
+            else:
                 os.dup2(opened, descriptor)
                 os.close(opened)
 

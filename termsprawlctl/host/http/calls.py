@@ -42,8 +42,12 @@ UNSUPPORTED = "Unsupported request"
 EXPIRED = "Queued operation expired before execution; no change applied"
 REVOKED = "Unknown or revoked session"
 NO_THREAD = "The host has no thread left for this call; nothing was done. Try again once others have ended."
-# Answered from memory or from one small file: they wait neither for a turn nor otherwise, so they need no thread.
-QUICK = frozenset({"session_info", "guide_read", "canvas_list", "agent_status", "agent_cards"})
+# Answered from memory or from one file, without a turn and without tmux: they need no thread.
+QUICK = frozenset({"session_info", "guide_read", "canvas_list"})
+
+
+# Takes what is called once the work has begun and only waits; returns the bytes to send.
+Answer = Callable[[Callable[[], None]], bytes]
 
 
 class Refused(Exception):
@@ -96,26 +100,40 @@ def admit(host: Any, head: http1.RequestHead, port: int) -> Admitted:
     )
 
 
-def quick_answer(host: Any, admitted: Admitted, body: bytes) -> bytes | None:
-    """The answer to a request that needs not wait for anything; None for one that may."""
-
-    def work() -> object:
-        if admitted.a2a is not None:
-            raise _Waits
-        request = _request(body)
-        operation = request.get("operation")
-        if not isinstance(operation, str) or operation not in QUICK:
-            raise _Waits
-        return _noted(host, admitted, request, lambda _key, action: action(), lambda: None)
-
+def request_of(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is. Raises Refused."""
     try:
-        return _answer(host, work)
-    except _Waits:
-        return None
+        request = jsontext.loads(body)
+    except ValueError as error:
+        raise Refused(400, f"The request is not JSON: {error}") from None
+    if not isinstance(request, dict):
+        raise Refused(400, "The request is not a JSON object")
+    return request
 
 
-def answer(host: Any, admitted: Admitted, body: bytes, begun: Callable[[], None]) -> bytes:
+def is_quick(request: dict[str, Any]) -> bool:
+    """Whether the answer waits for nothing."""
+    operation = request.get("operation")
+    return isinstance(operation, str) and operation in QUICK
+
+
+def answer(host: Any, admitted: Admitted, request: dict[str, Any], begun: Callable[[], None]) -> bytes:
     """The answer to a request; waits as long as it takes. `begun()` is called once that is all that it does."""
+    return _answer(host, lambda: _noted(host, admitted, request, _turns(host, admitted), begun))
+
+
+def a2a_answer(host: Any, admitted: Admitted, facade: a2a.Asked, body: bytes, begun: Callable[[], None]) -> bytes:
+    """The answer of the A2A facade; as answer()."""
+
+    def call(operation: str, args: dict[str, Any]) -> object:
+        request = {"operation": operation, "args": args}
+        return _noted(host, admitted, request, _turns(host, admitted), begun)
+
+    return _answered(host, lambda: _encoded(*a2a.respond(facade, admitted.session.node_id, body, call)))
+
+
+def _turns(host: Any, admitted: Admitted) -> Callable[[str | None, Callable[[], object]], object]:
+    """What runs an action once its turn has come, if it has to wait for one."""
 
     def in_turn(key: str | None, action: Callable[[], object]) -> object:
         if key is None:
@@ -125,22 +143,12 @@ def answer(host: Any, admitted: Admitted, body: bytes, begun: Callable[[], None]
                 raise Refused(401, REVOKED)
             return action()
 
-    def call(operation: str, args: dict[str, Any]) -> object:
-        return _noted(host, admitted, {"operation": operation, "args": args}, in_turn, begun)
-
-    facade = admitted.a2a
-    if facade is None:
-        return _answer(host, lambda: _noted(host, admitted, _request(body), in_turn, begun))
-    return _answered(host, lambda: _encoded(*a2a.respond(facade, admitted.session.node_id, body, call)))
+    return in_turn
 
 
 def refusal(status: int, text: str) -> bytes:
     """A whole answer that says no."""
     return _encoded(status, {"ok": False, "error": text})
-
-
-class _Waits(BaseException):
-    """The request may have to wait; nothing was done. No Exception, so that no handler takes it for a fault."""
 
 
 def _answer(host: Any, work: Callable[[], object]) -> bytes:
@@ -187,16 +195,6 @@ def _perform(
             begun()
             value = value.finish()
         return in_turn(key, value.run) if isinstance(value, InTurn) else value
-
-
-def _request(body: bytes) -> dict[str, Any]:
-    try:
-        request = jsontext.loads(body)
-    except ValueError as error:
-        raise Refused(400, f"The request is not JSON: {error}") from None
-    if not isinstance(request, dict):
-        raise Refused(400, "The request is not a JSON object")
-    return request
 
 
 def _is_for_us(head: http1.RequestHead, port: int) -> bool:

@@ -16,11 +16,13 @@ import selectors
 import socket
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ...app import http1
 from ...base import threads
+from ...base.waiting import Deadline
 from . import calls
 
 # From the first byte to the last of a request; a call is one small local write.
@@ -96,7 +98,10 @@ class Server:
         while not self._is_stopping:
             self._make_places()
             for key, _ in self._selector.select(self._pause_s()):
-                key.data()
+                try:
+                    key.data()
+                except Exception:  # noqa: BLE001 - one connection's fault must not end the host
+                    self._host.log_fault()
             self._end_late()
         self._selector.close()
         self._listening.close()
@@ -233,19 +238,42 @@ class Server:
             return
         body = connection.received[: admitted.length]
         connection.received = connection.received[admitted.length :]
-        answer = calls.quick_answer(self._host, admitted, body)
-        if answer is not None:
-            self._answer(connection, answer)
-            return
+        if admitted.a2a is not None:
+            answer: calls.Answer = partial(calls.a2a_answer, self._host, admitted, admitted.a2a, body)
+        else:
+            try:
+                request = calls.request_of(body)
+            except calls.Refused as no:
+                self._answer(connection, calls.refusal(no.status, str(no)))
+                return
+            answer = partial(calls.answer, self._host, admitted, request)
+            if calls.is_quick(request):
+                self._answer(connection, answer(lambda: None))
+                return
+        if not self._start(connection, partial(self._work, connection, admitted, answer)):
+            self._answer(connection, calls.refusal(503, calls.NO_THREAD))
+
+    def _start(self, connection: Connection, work: Callable[[], None]) -> bool:
+        """Give a connection to a thread of its own; False where there is none."""
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                with self._lock:
+                    self._running -= 1
+                    self._lock.notify_all()
+
         self._leave_reader(connection)
         with self._lock:
             self._running += 1
         try:
-            threads.start(partial(self._work, connection, admitted, body))
+            threads.start(run)
         except RuntimeError:
             with self._lock:
                 self._running -= 1
-            self._answer(connection, calls.refusal(503, calls.NO_THREAD))
+            return False
+        return True
 
     def _answer(self, connection: Connection, answer: bytes) -> None:
         """Send an answer from the reading thread; a client that does not take it in one go gets a thread for it."""
@@ -258,11 +286,8 @@ class Server:
             self._close(connection)
             return
         if sent < len(answer):
-            self._leave_reader(connection)
-            with contextlib.suppress(RuntimeError):
-                threads.start(partial(self._finish, connection, answer[sent:]))
-                return
-            self._close(connection)
+            if not self._start(connection, partial(self._finish, connection, answer[sent:])):
+                self._close(connection)
         elif connection.admitted is not None and not connection.received:
             self._close(connection)  # all of it was read: nothing is left that a close could lose
         else:
@@ -305,24 +330,25 @@ class Server:
 
     # The threads of calls
 
-    def _work(self, connection: Connection, admitted: calls.Admitted, body: bytes) -> None:
+    def _work(self, connection: Connection, admitted: calls.Admitted, answer: calls.Answer) -> None:
         def begun() -> None:
             if admitted.wants_processing:
                 with contextlib.suppress(OSError):  # it may be gone; what was begun is finished all the same
                     connection.socket.send(_PROCESSING)
 
-        try:
-            self._finish(connection, calls.answer(self._host, admitted, body, begun))
-        finally:
-            with self._lock:
-                self._running -= 1
-                self._lock.notify_all()
+        self._finish(connection, answer(begun))
 
     def _finish(self, connection: Connection, answer: bytes) -> None:
         """Send what a client takes its time for, and close."""
-        with connection.socket, contextlib.suppress(OSError):  # it went away or was too slow: nobody is left
-            connection.socket.settimeout(REQUEST_DEADLINE_S)
-            connection.socket.sendall(answer)
+        with connection.socket as client, contextlib.suppress(OSError):  # it is gone or too slow: nobody is left
+            client.settimeout(REQUEST_DEADLINE_S)
+            client.sendall(answer)
+            # What it sent beyond its request is read first: closing would reset the connection and lose the answer.
+            client.shutdown(socket.SHUT_WR)
+            deadline = Deadline(LINGER_S)
+            client.settimeout(LINGER_S)
+            while client.recv(READ_BYTES):
+                client.settimeout(deadline.left_s())
         self._forget()
 
     def _forget(self) -> None:
