@@ -63,6 +63,41 @@ class Connection:
         self.is_watched = False  # the selector waits for it
 
 
+class CallThreads:
+    """A thread for each call that may wait, and how many there are."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+
+    def start(self, work: Callable[[], None]) -> bool:
+        """Run work() in a thread of its own; False where there is none."""
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                self._count(-1)
+
+        self._count(1)
+        try:
+            threads.start(run)
+        except RuntimeError:
+            self._count(-1)
+            return False
+        return True
+
+    def _count(self, change: int) -> None:
+        with self._changed:
+            self._running += change
+            self._changed.notify_all()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until none runs; False when the time is up first."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._running == 0, timeout_s)
+
+
 class Server:
     """Serves one host on 127.0.0.1 at a port of the system's choice."""
 
@@ -86,9 +121,9 @@ class Server:
         self._accepts_from_s: float | None = 0.0  # None: now
         self._full_since_s = 0.0
         # Of these the threads of calls know, too.
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
         self.open_connections = 0
-        self._running = 0
+        self._threads = CallThreads()
         self._is_stopping = False
 
     # The reading thread
@@ -255,25 +290,8 @@ class Server:
 
     def _start(self, connection: Connection, work: Callable[[], None]) -> bool:
         """Give a connection to a thread of its own; False where there is none."""
-
-        def run() -> None:
-            try:
-                work()
-            finally:
-                with self._lock:
-                    self._running -= 1
-                    self._lock.notify_all()
-
         self._leave_reader(connection)
-        with self._lock:
-            self._running += 1
-        try:
-            threads.start(run)
-        except RuntimeError:
-            with self._lock:
-                self._running -= 1
-            return False
-        return True
+        return self._threads.start(work)
 
     def _answer(self, connection: Connection, answer: bytes) -> None:
         """Send an answer from the reading thread; a client that does not take it in one go gets a thread for it."""
@@ -370,8 +388,7 @@ class Server:
 
     def drain(self, timeout_s: float) -> bool:
         """Wait until no call runs; False when the time is up first."""
-        with self._lock:
-            return self._lock.wait_for(lambda: self._running == 0, timeout_s)
+        return self._threads.drain(timeout_s)
 
 
 def connections_within(descriptors: int) -> int:
