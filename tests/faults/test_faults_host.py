@@ -235,7 +235,7 @@ def test_work_whose_sending_was_cut_off_is_told_and_is_never_sent_twice(serving,
         if sent["ok"]:
             assert again["value"]["id"] == sent["value"]["id"]
         if again["value"]["state"] == "failed":
-            assert again["value"]["reason"]
+            assert again["value"]["response"]
         shown = serving.call("terminal_read", nodeId=serving.kept)["value"]["output"]
         assert shown.count(f"work {number}.") <= 1, shown
         serving.assert_whole()

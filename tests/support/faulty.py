@@ -83,15 +83,14 @@ def _step(kind, paths):
     if getattr(_state, "silent", False):
         return
     with _Silence():
-        name = threading.current_thread().name
         where = "main" if threading.current_thread() is threading.main_thread() else "requests"
         if not hasattr(_state, "plan"):
             _state.plan, _state.number = _read_plan(), 0
         plan = _state.plan
         if plan.get("threads") == "all":
             where = "all"
-        elif where == "requests" and not name.startswith("Thread-"):
-            return  # a thread with a name of its own does the same again and again, whenever it likes
+        elif where == "requests" and not _answers_a_call():
+            return  # the others do the same again and again, whenever they like
         if where != plan.get("threads", "main") or (plan.get("kinds") and kind not in plan["kinds"]):
             return
         texts = [os.fsdecode(path) for path in paths if isinstance(path, (str, bytes, os.PathLike))]
@@ -102,6 +101,16 @@ def _step(kind, paths):
             _note(plan["trace"], f"{_state.number} {kind} {' '.join(texts)}\n")
         if _state.number == plan["step"] or (plan.get("lasting") and 0 < plan["step"] <= _state.number):
             _do(plan)
+
+
+def _answers_a_call() -> bool:
+    """Whether this thread was started for one call: host/http/server.py runs it."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "run" and frame.f_code.co_filename.endswith("host/http/server.py"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _note(path, line):
