@@ -112,7 +112,7 @@ def test_a_changelog_that_does_not_begin_with_this_version_stops_it(checkout, ve
     ("line", "where"),
     [
         ("import time; ENTRY_TIME = time.localtime()[:6]", "what surrounds"),
-        ("LAUNCHER = f'# {ROOT}\\n' + LAUNCHER", "what surrounds"),
+        ("LAUNCHER = f'# {ROOT}\\n' + LAUNCHER", ""),  # in the launcher, and where its length says where to read on
         ("MAIN = f'# {hash(PACKAGE)}\\n' + MAIN", "__main__.py"),
     ],
     ids=["time of the build", "place of the build", "hash seed"],
