@@ -260,7 +260,8 @@ def test_a_file_of_arguments_that_cannot_be_read_is_named(app, ctl, env, tmp_pat
     path = tmp_path / "é args"
     make(path)
     done = run([ctl, "call", "x", f"@{path}"], env)
-    assert (done.status, done.out, done.err.decode()) == (2, b"", f"termsprawlctl: cannot read {path}: {reason}.\n")
+    error = f"termsprawlctl: cannot read {path}: {reason}. Name a file that can be read.\n"
+    assert (done.status, done.out, done.err.decode()) == (2, b"", error)
     assert app.connections == 0
 
 
@@ -683,7 +684,8 @@ def test_a_dash_with_a_closed_stdin_is_an_empty_input(app, ctl, env):
 def test_a_dash_with_a_stdin_that_cannot_be_read_is_refused(app, ctl, env):
     done = shell('"$CTL" call x - 0> /dev/null', ctl, env)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"termsprawlctl: cannot read standard input: Bad file descriptor.\n"
+    error = b"termsprawlctl: cannot read standard input: Bad file descriptor. Pass them in a file with @FILE.\n"
+    assert done.stderr == error
     assert app.connections == 0
 
 

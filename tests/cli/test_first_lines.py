@@ -58,7 +58,8 @@ def test_every_shell_hands_on_each_word_as_it_is(shell, ctl, tmp_path):
     python.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
     python.chmod(0o755)
     done = run([*shell, ctl, *ODD_WORDS], {"PATH": f"{tmp_path}:{SYSTEM_PATH}", "LC_ALL": "C.UTF-8"})
-    assert done.out.decode().split("\0")[:-1] == ["-ISBXutf8", ctl, *ODD_WORDS]
+    options, dash_c, _boot, *words = done.out.decode().split("\0")[:-1]
+    assert (options, dash_c, words) == ("-ISBXutf8", "-c", [ctl, *ODD_WORDS])
 
 
 def test_every_shell_starts_it_at_a_terminal(shell, ctl, env):
@@ -119,15 +120,14 @@ def test_it_runs_from_an_open_descriptor(how, ctl, env):
     assert run([sys.executable, "-c", EXEC, how, ctl, "x", "doctor"], env).err == NO_SESSION
 
 
-# A python3 like those that were built without the library: it runs the archive as Python itself does.
+# A python3 like those that were built without the library: it runs the text after -c as Python itself does.
 WITHOUT_ZLIB = """\
 #!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
 exec {python} -ISB -c '
-import runpy, sys
+import sys
 sys.modules["zlib"] = None
-sys.argv[:] = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")' "$@"
+exec(sys.argv.pop(1))' "$@"
 """
 
 

@@ -21,7 +21,7 @@ def bash_host(ctl, tmp_path_factory):
 
 
 def terminals(host) -> list[str]:
-    return [node["id"] for node in host.value("canvas_list")["nodes"]]
+    return [node["id"] for node in host.value("canvas_list")]
 
 
 def test_it_prints_the_output_and_ends_with_the_commands_status(bash_host):

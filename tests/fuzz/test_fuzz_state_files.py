@@ -21,6 +21,7 @@ from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host.daemon import audit, lock
 from termsprawlctl.host.daemon.service import Host
+from termsprawlctl.host.launch.adapters import Custom
 from termsprawlctl.host.messaging import links
 from termsprawlctl.host.messaging.tasks import TaskStore
 from termsprawlctl.host.operations.agents import _custom
@@ -255,7 +256,10 @@ def test_preferences_of_any_content_give_a_command_line_or_a_clear_refusal(empty
         except CtlError as no:
             found, refused = None, str(no)
         assert not refused or "preferences" in refused
-        argv = [found.executable, *found.args] if hasattr(found, "executable") else found or []
+        if isinstance(found, Custom):
+            argv = [*found.command, found.instruction_flag]
+        else:
+            argv = [found.executable, *found.args] if found else []
         assert all(b"\0" not in word.encode() for word in argv)
     assert content(paths.preferences) == data
 

@@ -180,7 +180,9 @@ def test_a_field_that_is_no_number_of_an_item_is_told(shown, field):
 def test_launch_takes_any_result(app, shown, tmp_path, monkeypatch, result):
     app(result)
     monkeypatch.setattr("termsprawlctl.host.daemon.control.start", lambda *_: "/nowhere")
-    arguments = argparse.Namespace(agent="codex", data=str(tmp_path), project=os.curdir, attach=False)
+    arguments = argparse.Namespace(
+        agent="codex", data=str(tmp_path), project=os.curdir, new=False, json=False, attach=False
+    )
     shown.clear()
     try:
         status = launch.run(arguments)

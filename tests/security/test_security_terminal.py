@@ -105,7 +105,7 @@ def test_harmless_json_is_the_same_json():
 
 @pytest.mark.parametrize("node_id", ["$(touch ran)", ";touch ran", "-x", "a\nb", "é"])
 def test_completion_offers_no_id_that_a_shell_would_run(ctl, tmp_path, hermetic_env, node_id):
-    canvas = {"ok": True, "value": {"nodes": [{**NODE, "id": node_id}, NODE]}}
+    canvas = {"ok": True, "value": [{**NODE, "id": node_id}, NODE]}
     with app({"canvas_list": canvas}) as server:
         files = SessionFiles(tmp_path, server.port)
         argv = [ctl, "completion", "--candidates", "--", "--session", str(files.session), "attach", ""]
