@@ -7,7 +7,7 @@ import re
 
 from ..app.discovery import session_file
 from ..base import console, jsontext
-from ..base.errors import FAILED, OK, NoSession, UsageError
+from ..base.errors import FAILED, OK, CtlError, NoSession, UsageError
 
 _NUMBER = re.compile("[0-9]{1,9}")  # of an item; int() refuses thousands of digits
 
@@ -25,6 +25,16 @@ def require_session(option: str | None) -> str:
             raise NoSession(START_HOST)
         path = running_host_session()
     return path
+
+
+def ask(session: str, operation: str, **args: object) -> dict:
+    """The value of an operation. Raises CtlError with the host's own words."""
+    from ..app.transport import call
+
+    result = call(session, operation, args)
+    if not result["ok"]:
+        raise CtlError(str(result["error"]), "See `termsprawlctl doctor --explain`.")
+    return result["value"]
 
 
 def print_result(result: dict) -> int:

@@ -7,7 +7,7 @@ import time
 
 from ...base import console, jsontext
 from ...base.errors import INTERRUPTED, CtlError, UsageError
-from ..results import require_session
+from ..results import ask, require_session
 
 EPILOG = """\
 examples:
@@ -44,13 +44,13 @@ def run(args) -> int:
         raise UsageError("no command is given.", "Write it after --, as in `termsprawlctl run -- make test`.")
     command = words[0] if len(words) == 1 else shlex.join(words)
     session = require_session(args.session)
-    node = args.node or _ask(session, "terminal_open", title=command[:40])["nodeId"]
+    node = args.node or ask(session, "terminal_open", title=command[:40])["nodeId"]
     following = _Following(session, node, as_json=args.json)
     try:
         return following.run(command, args.timeout)
     finally:
         if args.node is None and not following.has_ended:
-            _ask(session, "terminal_close", nodeId=node)
+            ask(session, "terminal_close", nodeId=node)
 
 
 class _Following:
@@ -69,7 +69,7 @@ class _Following:
     def run(self, command: str, timeout_s: float | None) -> int:
         """Start the command and follow it; returns the exit status."""
         began_s = time.monotonic()
-        value = _ask(self._session, "terminal_run", nodeId=self._node, command=command, timeoutMs=0)
+        value = ask(self._session, "terminal_run", nodeId=self._node, command=command, timeoutMs=0)
         self._take(value)
         limit_s = None if timeout_s is None else began_s + timeout_s
         interrupts, is_late = 0, False
@@ -105,7 +105,7 @@ class _Following:
 
     def _interrupt(self) -> None:
         if not self._is_over:
-            _ask(self._session, "terminal_interrupt", nodeId=self._node)
+            ask(self._session, "terminal_interrupt", nodeId=self._node)
 
     def _follow(self, until_s: float | None) -> None:
         """Show what comes until the command is over, or the time is."""
@@ -113,7 +113,7 @@ class _Following:
         while not self._is_over and (until_s is None or time.monotonic() < until_s):
             time.sleep(pause_s)
             try:
-                value = _ask(self._session, "terminal_since", nodeId=self._node, cursor=self._cursor)
+                value = ask(self._session, "terminal_since", nodeId=self._node, cursor=self._cursor)
             except CtlError as error:
                 self._note_end(error)
                 return
@@ -137,13 +137,3 @@ class _Following:
         self._kept.append(text)
         if not self._as_json:
             console.out(text)
-
-
-def _ask(session: str, operation: str, **args: object) -> dict:
-    """The value of an operation. Raises CtlError with the host's own words."""
-    from ...app.transport import call
-
-    result = call(session, operation, args)
-    if not result["ok"]:
-        raise CtlError(str(result["error"]))
-    return result["value"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from ...base import console, jsontext
-from ...base.errors import OK, CtlError, UsageError
-from ..results import require_session
+from ...base.errors import OK, UsageError
+from ..results import ask, require_session
 
 EPILOG = """\
 examples:
@@ -60,13 +60,8 @@ def run(args) -> int:
 
 def _wait(session: str, wanted: dict[str, object], end_s: float | None) -> dict:
     """What ended the wait, over as many calls as it takes."""
-    from ...app.transport import call
-
     while True:
         left_ms = _STEP_MS if end_s is None else max(0, min(_STEP_MS, round(1000 * (end_s - time.monotonic()))))
-        result = call(session, "terminal_wait", {**wanted, "timeoutMs": left_ms})
-        if not result["ok"]:
-            raise CtlError(str(result["error"]))
-        value = result["value"]
+        value = ask(session, "terminal_wait", **wanted, timeoutMs=left_ms)
         if value["reason"] != "timeout" or (end_s is not None and time.monotonic() >= end_s):
             return value
