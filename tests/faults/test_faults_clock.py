@@ -16,6 +16,7 @@ USERS = {
     "host/daemon/lock.py": "the age of another program's file",
     "host/terminals/panes.py": "when a person typed, as tmux noted it",
     "host/registry/sessions.py": "whether a directory changed within the grain of its file system's times",
+    "host/messaging/links.py": "when a link was made, for other programs that read the project file",
     "host/messaging/tasks.py": "when a task was made, which outlives this process",
     "windows/spawn.py": "launchers that were left long ago",
     "share/shell.py": "how long a share has run, and how long it will",

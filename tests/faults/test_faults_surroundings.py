@@ -37,6 +37,7 @@ from termsprawlctl.host.http.server import (
     connections_within,
 )
 from termsprawlctl.host.terminals import panes
+from termsprawlctl.host.terminals.directory import PlainDirectory
 from termsprawlctl.host.terminals.streams import Streams
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
@@ -244,45 +245,60 @@ def test_a_call_that_gets_no_thread_is_told_so_and_leaves_no_trace(monkeypatch):
         until(lambda: server.open_connections == 0, "the connection kept its place")
 
 
-def test_output_is_followed_as_soon_as_a_thread_is_to_be_had(tmp_path, monkeypatch):
-    class Quiet:
-        def run(self, *_words, **_options) -> str:
-            return ""
+class QuietPanes:
+    """The panes of a tmux server that takes every command and reports nothing."""
 
-    streams = Streams(str(tmp_path), Quiet())
+    def look(self, node_id: str) -> panes.Pane:
+        """A shell's pane as it is right after its start."""
+        return panes.Pane(
+            id=f"%{node_id[-1]}",
+            pid=1,
+            tty="/dev/pts/1",
+            column=0,
+            line=0,
+            columns=80,
+            rows=24,
+            alternate=False,
+            dead=False,
+            dead_status=None,
+            in_mode=False,
+        )
+
+    def run(self, _node_id: str, *_words: str, **_options: object) -> str:
+        return ""
+
+
+def test_output_is_followed_as_soon_as_a_thread_is_to_be_had(tmp_path, monkeypatch):
+    streams = Streams(PlainDirectory(str(tmp_path)), QuietPanes())
     before = set(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", lambda _self: (_ for _ in ()).throw(RuntimeError("no thread")))
+        patched.setattr(threads, "start", lambda _run: (_ for _ in ()).throw(RuntimeError("no thread")))
         with pytest.raises(Exception, match="cannot be followed: no thread"):
             streams.get("n-1")
     assert set(os.listdir("/proc/self/fd")) == before
     assert os.listdir(tmp_path) == []
     stream = streams.get("n-1")
-    with open(tmp_path / "n-1.out", "wb") as fifo:
+    with open(stream.fifo, "wb") as fifo:
         fifo.write(b"hello")
     until(lambda: stream.end == 5, "nothing was read")
 
 
 def test_a_fault_in_one_terminals_output_ends_its_stream_and_no_other(tmp_path):
-    class Quiet:
-        def run(self, *_words, **_options) -> str:
-            return ""
-
     def fails(_data: bytes) -> None:
         raise MemoryError
 
     ended: list[str] = []
-    streams = Streams(str(tmp_path), Quiet(), on_end=ended.append)
+    streams = Streams(PlainDirectory(str(tmp_path)), QuietPanes(), on_end=ended.append)
     one, other = streams.get("n-1"), streams.get("n-2")
     one.listen(fails)
-    for name in ("n-1", "n-2"):
-        with open(tmp_path / f"{name}.out", "wb") as fifo:
+    for stream in (one, other):
+        with open(stream.fifo, "wb") as fifo:
             fifo.write(b"hello")
     until(lambda: one.ended and other.end == 5, "the others are not read")
     until(lambda: "n-1" in ended, "nobody is told")
     again = streams.get("n-1")
     assert again is not one
-    with open(tmp_path / "n-1.out", "wb") as fifo:
+    with open(again.fifo, "wb") as fifo:
         fifo.write(b"hello")
     until(lambda: again.end == 5, "it is not followed again")
 
@@ -623,8 +639,8 @@ def test_a_clock_that_jumps_changes_nothing(serving, off_s):
 
 @pytest.mark.parametrize(("ago_s", "is_typing"), [(0, True), (1, True), (60, False), (-60, False), (-86_400, False)])
 def test_a_key_that_was_pressed_in_the_future_keeps_nobody_waiting(monkeypatch, ago_s, is_typing):
-    one = panes.Panes(tmux=None)
-    monkeypatch.setattr(one, "clients", lambda: {"/dev/pts/1": ("n-1", int(time.time()) - ago_s)})
+    one = panes.Panes(server=None)
+    monkeypatch.setattr(one, "clients", lambda: {"/dev/pts/1": panes.Client("n-1", int(time.time()) - ago_s)})
     with pytest.raises(panes.TypedByPerson) if is_typing else contextlib.nullcontext():
         one.refuse_if_person_types("n-1")
 

@@ -58,7 +58,6 @@ files = (
 coordinates = st.sampled_from([0, -1, 0.5, 1e6, -1e6, 5e-324])
 # name: (edit, keys of a node that it may change)
 EDITS = {
-    "select": (lambda doc, some, x, y: model.select(doc, some), {"selected"}),
     "move": (lambda doc, some, x, y: model.move(doc, some[0], x, y), {"position"}),
     "resize": (lambda doc, some, x, y: model.resize(doc, some[0], x, y), {"style"}),
     "group": (lambda doc, some, x, y: model.group(doc, "new", some, "\ud800title"), {"position", "parentId"}),

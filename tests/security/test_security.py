@@ -42,6 +42,7 @@ ALLOWED = {
         "host/daemon/audit.py os.open": "a log that grows, in a private directory",
         "host/daemon/control.py os.open": "a log that grows, in the data directory",
         "host/daemon/lock.py os.open": "a lock file must stay the same file",
+        "host/terminals/shells/latch.py os.open": "a fifo of its own, in a private directory",
         "host/terminals/shells/handover.py os.open": "the terminal's device of a pane",
         "base/console.py os.open": "/dev/null",
         "mcp/stdio.py os.open": "/dev/null, and a pipe that is open already",

@@ -206,16 +206,16 @@ def test_full_outputs_go_where_no_other_user_has_been_first(open_root, monkeypat
 
 
 def test_scripts_go_to_no_directory_that_another_user_made_anew(open_root, monkeypatch):
-    from termsprawlctl.host.terminals.shells.commands import Commands
+    from termsprawlctl.host.terminals.directory import PlainDirectory
 
     monkeypatch.setattr(tempfile, "tempdir", str(open_root))
-    commands = Commands(str(open_root / "a b"), None, None, None)
-    first = commands._script_directory()
-    assert commands._script_directory() == first
+    scripts = PlainDirectory(str(open_root / "a b"))
+    first = scripts.path()
+    assert scripts.path() == first
     os.rmdir(first)
     os.mkdir(first, 0o777)
     os.chown(first, STRANGER, STRANGER)
-    second = commands._script_directory()
+    second = scripts.path()
     assert second != first
     assert os.stat(second).st_uid == 0
 

@@ -178,7 +178,11 @@ def test_a_host_opens_the_window_for_an_agent(ctl, screen, tmp_path_factory):
     host.start()
     try:
         node = host.value("terminal_open")["nodeId"]
-        assert host.value("terminal_external", nodeId=node) == {"nodeId": node, "attached": True}
+        assert host.value("terminal_external", nodeId=node) == {
+            "nodeId": node,
+            "attached": True,
+            "confirmed": True,
+        }
         assert len(host.tmux("list-clients", "-t", f"=ts-{node}").stdout.splitlines()) == 1
         assert host.value("terminal_read", nodeId=node)["nodeId"] == node
     finally:

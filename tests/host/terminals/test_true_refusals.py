@@ -68,7 +68,7 @@ def test_a_deleted_socket_file_is_no_end(bash_host, bash):
         assert "No such file or directory" in error
         assert f"kill -USR1 {pid}" in error
     assert "No such file or directory" in bash_host.call("terminal_open")["error"]
-    assert bash.node_id in [node["id"] for node in bash_host.value("canvas_list")["nodes"]]
+    assert bash.node_id in [node["id"] for node in bash_host.value("canvas_list")]
     bash_host.stop("--kill-sessions")
     wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the server's end")
 
