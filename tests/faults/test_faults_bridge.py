@@ -260,7 +260,8 @@ def test_an_agent_whose_launch_is_cut_off_is_one_like_any_other_or_none(host, nu
     until((programs / "codex.started").exists, "it does not ask the agent what it can do")
     child.send_signal(number)
     child.wait(timeout=30)
-    assert host.call("session_info")["ok"]
+    answer = host.call("session_info")
+    assert answer["ok"], answer
     # The host goes on with what it was asked for: its answer has nobody to go to.
     agents = until(lambda: host.call("agent_status")["value"], "the host has forgotten it")
     assert host.call("terminal_close", nodeId=agents[0]["nodeId"])["ok"]

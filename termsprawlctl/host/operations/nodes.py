@@ -74,8 +74,8 @@ def terminal(host: HostContext, caller: Caller, args: Arguments, *, may_have_end
         raise ToolRefusal(f"Node {node_id} is not a terminal.", "canvas_list tells the type of each node.")
     if model.is_elsewhere(node, {one.node_id for one in host.sessions.all() if one.project_id == caller.project_id}):
         raise ToolRefusal(
-            f"The terminal {node_id} is run by another program (the app, for example), not by this host.",
-            "Use it there; terminal_open opens one of this host.",
+            f"The terminal {node_id} is run by another program (the app, for example) or for another project.",
+            "Use it there; terminal_open opens one for this project.",
         )
     if may_have_ended:
         return node_id

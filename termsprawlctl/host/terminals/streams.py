@@ -181,7 +181,7 @@ class Streams:
                 remove_quietly(path)
 
     def detach_all(self) -> None:
-        """End tmux's pipes; the streams end with them.
+        """End tmux's pipes; the streams end with them. Their fifos are gone afterwards.
 
         Only a courtesy, for which no stop waits: a pipe that nobody reads ends with the next output.
         """
@@ -196,6 +196,8 @@ class Streams:
         except CtlError:
             return  # tmux does not answer, or cannot be run
         finally:
+            for stream in self._streams.values():  # the reading thread may come too late: the process ends
+                remove_quietly(stream.fifo)
             self._lock.release()
 
     def _attach(self, node_id: str) -> Stream:

@@ -222,7 +222,7 @@ def test_two_projects_on_one_host_never_see_each_others_nodes(host, tmp_path):
     (other_folder / ".termsprawl").mkdir()
     (other_folder / ".termsprawl" / "project.json").write_bytes(claim)
     for operation, args in (("terminal_read", {}), ("terminal_submit", {"command": "x"})):
-        assert "has ended" in host.call(operation, session=other, nodeId=node, **args)["error"]
+        assert "or for another project" in host.call(operation, session=other, nodeId=node, **args)["error"]
     host.call("terminal_close", session=other, nodeId=node)
     assert host.value("terminal_read", nodeId=node)["nodeId"] == node
 
