@@ -25,7 +25,7 @@ from support.mcp_client import META, McpServer
 from support.pump import Pump
 from support.restarting_app import RestartingApp
 
-DRIVERS = Path(__file__).resolve().parent / "counterparts" / "drivers"
+DRIVERS = Path(__file__).resolve().parents[1] / "tests" / "counterparts" / "drivers"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
 CALLS_PER_ROUND = 20  # of each way, one after the other
 CALLS_AT_ONCE = 100  # in a round of those with several in flight

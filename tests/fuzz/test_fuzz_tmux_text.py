@@ -18,7 +18,7 @@ from support.tui_share import RunningShare
 from support.tui_tmux import PATIENCE_S, Terminal, UserTmux, eventually
 
 from termsprawlctl.base.tmux import Tmux
-from termsprawlctl.share import clients, tmux_server
+from termsprawlctl.share.sharing import clients
 from termsprawlctl.share.sharing.controller import Controller
 from termsprawlctl.share.sharing.view import TmuxView
 
@@ -48,7 +48,7 @@ class Said:
 @given(st.lists(names, max_size=5))
 def test_every_session_is_listed_under_its_own_name_whatever_that_is(given_names):
     text = "".join(f"900\t1000\t${number}\t{name}\n" for number, name in enumerate(given_names))
-    assert list(tmux_server.list_sessions(Said(text)).values()) == [
+    assert list(clients.list_sessions(Said(text)).values()) == [
         (f"${number}", name) for number, name in enumerate(given_names)
     ]
 
@@ -56,7 +56,7 @@ def test_every_session_is_listed_under_its_own_name_whatever_that_is(given_names
 @given(st.lists(rows, max_size=5))
 def test_rows_of_any_text_are_taken_or_left_out(lines):
     text = "\n".join(lines).encode("utf-8", "replace").decode()  # as what is read from tmux
-    assert all(len(session) == 2 for session in tmux_server.list_sessions(Said(text)).values())
+    assert all(len(session) == 2 for session in clients.list_sessions(Said(text)).values())
     for client in clients.parse_clients(text.split("\n")):
         assert isinstance(client.activity, int)
 

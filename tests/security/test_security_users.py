@@ -178,9 +178,9 @@ def test_an_output_goes_to_the_terminal_of_whoever_became_this_user_in_it():
 
 
 def test_a_shared_tui_cannot_be_reached_by_another_user(open_root):
-    from termsprawlctl.share.directory import Place
+    from termsprawlctl.share.directory import ShareDirectory
 
-    place = Place(str(open_root))
+    place = ShareDirectory(str(open_root))
     try:
         paths = [place.directory, place.path, os.path.join(place.directory, "s")]
         assert prowl(paths) == []
