@@ -19,20 +19,36 @@ from support.tui_tmux import PATIENCE_S, Terminal, UserTmux, eventually
 
 from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.share.sharing import clients
-from termsprawlctl.share.sharing.controller import Controller
+from termsprawlctl.share.sharing import view as view_module
+from termsprawlctl.share.sharing.controller import Controller, Identity
 from termsprawlctl.share.sharing.view import TmuxView
 
-IDENTITY = ("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
-CLIENT_ROW = "\t".join(
-    ["900", "1000", "50", "1001", "1001", "0", "attached,UTF-8", "0", "0", "$0", "@0", "%0", "/dev/x"]
-)
+IDENTITY = Identity("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
+CLIENT = {
+    **dict.fromkeys(clients._CLIENT_FIELDS, ""),
+    "pid": "900", "start_time": "1000", "client_pid": "50", "client_created": "1001", "client_activity": "1001",
+    "client_control_mode": "0", "client_flags": "attached,UTF-8", "client_prefix": "0", "pane_in_mode": "0",
+    "session_id": "$0", "window_id": "@0", "pane_id": "%0", "cursor_x": "2", "cursor_y": "0", "pane_width": "80",
+    "session_attached": "1", "version": "3.3a", "pane_current_command": "sh", "client_name": "/dev/x",
+}
+CLIENT_ROW = "\t".join(CLIENT.values())
 SESSION_ROW = "900\t1000\t$0\tone"
 # What a terminal obeys.
 CONTROLS = re.compile(b"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 names = hostile.any_text.map(lambda text: text.replace("\n", "").replace("\t", ""))
 fields = st.sampled_from(["", "0", "1", "900", "$0", "$1", "@0", "%0", "-1", "1e9", "\u0661", "9" * 5000]) | names
-rows = st.lists(fields, max_size=15).map("\t".join) | st.sampled_from([CLIENT_ROW, SESSION_ROW]) | hostile.any_text
+# Those that tell which client it is stay, so that the rest is looked at.
+WHICH = ("pid", "start_time", "client_pid", "client_created", "client_name")
+client_rows = st.dictionaries(st.sampled_from([name for name in CLIENT if name not in WHICH]), fields, max_size=4).map(
+    lambda changes: "\t".join({**CLIENT, **changes}.values())
+)
+rows = (
+    client_rows
+    | st.lists(fields, max_size=30).map("\t".join)
+    | st.sampled_from([CLIENT_ROW, SESSION_ROW])
+    | hostile.any_text
+)
 
 
 class Said:
@@ -49,74 +65,72 @@ class Said:
 def test_every_session_is_listed_under_its_own_name_whatever_that_is(given_names):
     text = "".join(f"900\t1000\t${number}\t{name}\n" for number, name in enumerate(given_names))
     assert list(clients.list_sessions(Said(text)).values()) == [
-        (f"${number}", name) for number, name in enumerate(given_names)
+        clients.Session(f"${number}", name) for number, name in enumerate(given_names)
     ]
 
 
 @given(st.lists(rows, max_size=5))
 def test_rows_of_any_text_are_taken_or_left_out(lines):
     text = "\n".join(lines).encode("utf-8", "replace").decode()  # as what is read from tmux
-    assert all(len(session) == 2 for session in clients.list_sessions(Said(text)).values())
+    assert all(key.startswith("ses_") for key in clients.list_sessions(Said(text)))
     for client in clients.parse_clients(text.split("\n")):
         assert isinstance(client.activity, int)
 
 
-# --- a tmux in control mode that says anything ----------------------------------------------
+# --- a tmux that says anything to a share that looks -----------------------------------------
 
-marks = st.sampled_from(["%begin 1 2 1", "%begin 1 2 0", "%end 1 2 1", "%error 1 2 1", "%begin", "%end", "%exit", "%"])
-EVENTS = [
-    *("%session-changed", "%client-session-changed", "%client-detached", "%session-window-changed", "%message"),
-    *("%window-renamed", "%session-renamed", "%layout-change", "%output", "%pane-mode-changed", "%unheard-of"),
-]
-happenings = st.builds(
-    lambda what, words: " ".join([what, *words]),
-    st.sampled_from(EVENTS),
-    st.lists(names | st.sampled_from(["/dev/x", "@0", "%0", "$0"]), max_size=4),
+marks = fields.map(lambda time: f"{view_module._MARK} {time}")
+looks = st.builds(
+    lambda before, mark, screen: [*before, mark, *screen],
+    st.lists(client_rows | rows, min_size=1, max_size=3),
+    marks,
+    st.lists(rows | st.just("$ "), max_size=4),
 )
-answers = st.builds(
-    lambda lines, end: "\n".join(["%begin 1 2 1", *lines, end]),
-    st.lists(st.just(CLIENT_ROW) | rows | st.just("3.3a"), max_size=3),
-    st.sampled_from(["%end 1 2 1", "%error 1 2 1"]),
-)
-mixed = st.lists(hostile.encoded(answers | marks | happenings | rows) | hostile.binary, max_size=12)
-orderly = st.lists(hostile.encoded(answers), min_size=3, max_size=9).map(lambda said: [*said, b""])
-transcripts = (mixed | orderly).map(b"\n".join)
+lines = looks | st.lists(marks | rows, max_size=8)
+outputs = hostile.encoded(lines.map("\n".join)) | hostile.binary
+refusals = st.sampled_from(["", "not enough arguments", "border-lines", "no server running on /x"])
 
 
 @pytest.fixture(scope="module")
 def player(tmp_path_factory):
-    """(path of a tmux that plays a file, path of the file)."""
+    """(path of a tmux that plays the file `out`, says what is in `err` and ends with what is in `status`, its folder)."""
     folder = tmp_path_factory.mktemp("p")
-    (folder / "tmux").write_text(f"#!/bin/sh\nexec cat {folder}/said\n")
+    play = f"#!/bin/sh\ncd {folder}\ncat out\ncat err >&2\nread -r status <status\nexit $status\n"
+    (folder / "tmux").write_text(play)
     (folder / "tmux").chmod(0o755)
-    return str(folder / "tmux"), folder / "said"
+    return str(folder / "tmux"), folder
 
 
-async def watch(binary: str) -> tuple[list[str], list[dict], dict]:
-    """Follow such a tmux to its end: the reasons told, the faults, and what the view is then."""
+async def watch(binary: str, session_id: str) -> tuple[list[str], list[dict], dict, list]:
+    """Look at such a tmux and try to switch: the reasons for an end, the faults, the context then, the answers."""
     loop = asyncio.get_running_loop()
     faults: list[dict] = []
     ends: list[str] = []
-    over = asyncio.Event()
-    loop.set_exception_handler(lambda _loop, context: (faults.append(context), over.set()))
-    view = TmuxView(Tmux(binary), clients.parse_client(CLIENT_ROW), lambda reason: (ends.append(reason), over.set()))
+    answers: list = []
+    loop.set_exception_handler(lambda _loop, context: faults.append(context))
+    view = TmuxView(Tmux(binary), clients.parse_client(CLIENT_ROW), ends.append)
     controller = Controller(view, IDENTITY)
-    view.start(controller, lambda: None)
-    await asyncio.wait_for(over.wait(), PATIENCE_S)
+    view._controller = controller  # without start(), which would watch a process of the same number
+    await view.look()
+    answers.append(await view._refusal(session_id))
     view.close()
     await asyncio.sleep(0)
-    return ends, faults, controller.context()
+    return ends, faults, controller.context(), answers
 
 
 @pytest.mark.process
-@given(transcripts)
-def test_a_tmux_that_says_anything_ends_a_share_with_a_reason_and_breaks_nothing(player, said):
-    binary, file = player
-    file.write_bytes(said)
-    ends, faults, context = asyncio.run(watch(binary))
+@given(outputs, refusals, st.sampled_from([0, 1]))
+def test_a_tmux_that_says_anything_breaks_no_share(player, said, refusal, status):
+    binary, folder = player
+    (folder / "out").write_bytes(said)
+    (folder / "err").write_text(refusal)
+    (folder / "status").write_text(f"{status}\n")
+    session_id = clients.public_id(clients.Server("900", "1000"), "$0")
+    ends, faults, context, answers = asyncio.run(watch(binary, session_id))
     assert faults == []
-    assert len(ends) == 1
+    assert len(ends) <= 1
     assert context["status"] == "context"
+    assert len(answers) == 1
 
 
 # --- the real one ---------------------------------------------------------------------------

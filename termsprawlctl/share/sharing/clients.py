@@ -129,24 +129,25 @@ def parse_client(line: str) -> Client | None:
         shown=Shown(row["session_id"], row["window_id"], row["pane_id"]),
         control=row["client_control_mode"] == "1",
         suspended="suspended" in row["client_flags"].split(","),
-        activity=_number(row["client_activity"]),
-        session_activity=_number(row["session_activity"]),
+        activity=number(row["client_activity"]),
+        session_activity=number(row["session_activity"]),
         prefix=row["client_prefix"] == "1",
         mode=row["pane_in_mode"] not in ("", "0"),
         moves="\t".join(row[name] for name in moves),
-        cursor_column=_number(row["cursor_x"]),
-        cursor_row=_number(row["cursor_y"]),
-        width=_number(row["pane_width"]),
+        cursor_column=number(row["cursor_x"]),
+        cursor_row=number(row["cursor_y"]),
+        width=number(row["pane_width"]),
         tty=row["pane_tty"],
         destroyed_without=row["destroy-unattached"],
-        session_attached=_number(row["session_attached"]),
-        group_size=_number(row["session_group_size"]),
+        session_attached=number(row["session_attached"]),
+        group_size=number(row["session_group_size"]),
         version=row["version"],
         command=row["pane_current_command"],
     )
 
 
-def _number(text: str) -> int:
+def number(text: str) -> int:
+    """A number as tmux writes it; 0 for what is none."""
     return int(text) if _NUMBER.fullmatch(text) else 0
 
 

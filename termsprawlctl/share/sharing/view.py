@@ -377,7 +377,7 @@ def _questions(client: clients.Client) -> list[tuple[str, ...]]:
 def _seen(client: clients.Client, lines: list[str]) -> Seen:
     at = next((number for number, line in enumerate(lines) if line.startswith(_MARK)), len(lines))
     time_s = lines[at][len(_MARK) :].strip() if at < len(lines) else ""
-    return Seen(client, int(time_s) if time_s.isdigit() else 0, lines[at + 1 :])
+    return Seen(client, clients.number(time_s), lines[at + 1 :])
 
 
 def _is_open(answer: Answer | None) -> bool:
