@@ -26,10 +26,22 @@ from termsprawlctl.share.sharing.view import TmuxView
 IDENTITY = Identity("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
 CLIENT = {
     **dict.fromkeys(clients._CLIENT_FIELDS, ""),
-    "pid": "900", "start_time": "1000", "client_pid": "50", "client_created": "1001", "client_activity": "1001",
-    "client_control_mode": "0", "client_flags": "attached,UTF-8", "client_prefix": "0", "pane_in_mode": "0",
-    "session_id": "$0", "window_id": "@0", "pane_id": "%0", "cursor_x": "2", "cursor_y": "0", "pane_width": "80",
-    "session_attached": "1", "version": "3.3a", "pane_current_command": "sh", "client_name": "/dev/x",
+    "pid": "900",
+    "start_time": "1000",
+    "client_pid": "50",
+    "client_created": "1001",
+    "client_activity": "1001",
+    "client_flags": "attached,UTF-8",
+    "session_id": "$0",
+    "window_id": "@0",
+    "pane_id": "%0",
+    "session_attached": "1",
+    "cursor_x": "2",
+    "cursor_y": "0",
+    "pane_width": "80",
+    "version": "3.3a",
+    "pane_current_command": "sh",
+    "client_name": "/dev/x",
 }
 CLIENT_ROW = "\t".join(CLIENT.values())
 SESSION_ROW = "900\t1000\t$0\tone"
@@ -93,7 +105,7 @@ refusals = st.sampled_from(["", "not enough arguments", "border-lines", "no serv
 
 @pytest.fixture(scope="module")
 def player(tmp_path_factory):
-    """(path of a tmux that plays the file `out`, says what is in `err` and ends with what is in `status`, its folder)."""
+    """(path of a tmux, its folder): it plays the files `out` and `err` there and ends with the number in `status`."""
     folder = tmp_path_factory.mktemp("p")
     play = f"#!/bin/sh\ncd {folder}\ncat out\ncat err >&2\nread -r status <status\nexit $status\n"
     (folder / "tmux").write_text(play)
