@@ -263,8 +263,12 @@ def test_an_agent_whose_launch_is_cut_off_is_one_like_any_other_or_none(host, nu
     answer = host.call("session_info")
     assert answer["ok"], answer
     # The host goes on with what it was asked for: its answer has nobody to go to.
-    agents = until(lambda: host.call("agent_status")["value"], "the host has forgotten it")
-    assert host.call("terminal_close", nodeId=agents[0]["nodeId"])["ok"]
+    # A node that comes to the canvas is whole; agent_status shows it before.
+    nodes = until(lambda: host.call("canvas_list")["value"], "the host has forgotten it")
+    (agent,) = host.call("agent_status")["value"]
+    assert (agent["nodeId"], agent["running"]) == (nodes[0]["id"], True)
+    closed = host.call("terminal_close", nodeId=agent["nodeId"])
+    assert closed["ok"], closed
     assert host.end() == 0
     host.assert_next_works()
 

@@ -49,7 +49,7 @@ def test_a_task_is_submitted_at_the_agents_prompt_as_one_message(ctl, hermetic_e
             task = host.value("agent_send", nodeId=node, text=TASK, messageId="m1")
             host.wait_for_text(node, DONE, timeout_s=TIMEOUT_S)
             asked = [json.dumps(request) for request in provider.asked()]
-            head, words = f"termsprawl task {task['id']} from the agent {person}", json.dumps(TASK)[1:-1]
+            head, words = f"Task ID: {task['id']}. Source agent: ", json.dumps(json.dumps(TASK))[1:-1]
             assert any(head in request and words in request for request in asked)
             if agent == "claude":
                 read_back(host, node, head)
@@ -62,4 +62,4 @@ def read_back(host, node: str, head: str) -> None:
     text = host.value("context_read")["text"]
     assert text.startswith(f"# {node} (claude) claude\n\nuser, ")
     assert head in text
-    assert TASK in text
+    assert json.dumps(TASK) in text
