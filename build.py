@@ -62,9 +62,9 @@ STORED = ("__main__.py", f"{PACKAGE}/__init__.py", f"{PACKAGE}/__main__.py")
 MAIN = BOOT.replace("del sys.argv[0]; ", "").replace("; ", "\n") + "\n"
 START = ROOT / "tools" / "archive_main.py"
 # What a quick start loads is there as bytecode, too, for each Python that is found at build.
-# By groups, between the file's first lines and the archive: zipimport needs two tenths of a millisecond a module and
-# 4.5 microseconds an entry for the archive's directory, which `doctor` need not read at all now; what lies together
-# packs a third better. Elsewhere compiling costs less than the command's own work.
+# By groups, between the file's first lines and the archive: zipimport would find, check and unpack each module by
+# itself, after reading the archive's whole directory, which `doctor` need not read at all now. Elsewhere compiling
+# costs less than the command's own work.
 GROUPS = {
     # before the first line of `doctor` and `call`
     "start": """
@@ -73,7 +73,7 @@ GROUPS = {
         cli cli.fields cli.hints cli.parser cli.results cli.commands cli.commands.call cli.commands.doctor
         app app.discovery app.http1 app.peer app.transport
     """,
-    # on top of it, before the first answer of `mcp`; what `mcp agent` adds would be a tenth of the file
+    # on top of it, before the first answer of `mcp`; what `mcp agent` adds would take the file over 1 MiB
     "more": """
         app.bridge base.layout base.log base.program base.text base.threads cli.commands.mcp
         mcp mcp.calls mcp.dispatch mcp.options mcp.protocol mcp.provider mcp.server mcp.stdio mcp.work mcp.workers

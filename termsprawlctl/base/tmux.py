@@ -144,11 +144,6 @@ def for_format(text: str) -> str:
     return re.sub(r"#+(?!\[|#)", lambda match: match[0] * 2, text)
 
 
-def for_timed_format(text: str) -> str:
-    """The same for an argument in which tmux expands a time, too, as pipe-pane does."""
-    return for_format(text.replace("%", "%%"))
-
-
 def server_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for tmux: what a server keeps of it reaches every shell in it.
 
