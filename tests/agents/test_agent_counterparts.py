@@ -237,12 +237,12 @@ def test_codex_an_answer_of_five_megabytes_is_kept_whole_in_a_file(real):
         assert file.read().startswith("Long: " + unit * 300_000)
 
 
-def test_codex_runs_outside_of_any_repository_and_tells_git_changes_inside_one(real):
+def test_new_files_are_found_outside_of_any_repository_and_inside_one(real):
     import subprocess
 
     box = real("codex", {"turns": [{"calls": [{"do": "run", "command": "echo x > made.txt"}]}, {"text": "ok"}]})
     outside = box.run()["structured"]
-    assert (outside["status"], outside["files"]["added"]) == ("completed", [])
+    assert (outside["status"], outside["files"]["added"]) == ("completed", ["made.txt"])
     (box.project / "made.txt").unlink()
     subprocess.run(["git", "init", "-q", str(box.project)], check=True)
     assert box.run()["structured"]["files"]["added"] == ["made.txt"]

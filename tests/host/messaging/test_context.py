@@ -206,14 +206,21 @@ def test_agents_read_what_linked_peers_said_and_nobody_else(host, tmp_path):
         return host.value("context_read", session=str(sessions / f"{nodes[name]}.json"))
 
     def link(sender: str, recipient: str) -> None:
-        done = host.run("host", "link", nodes[sender], nodes[recipient], "--data", str(host.data))
+        done = host.run("host", "link", "--context", nodes[sender], nodes[recipient], "--data", str(host.data))
         assert done.returncode == 0, done.stderr
 
-    assert read("asker") == {"text": "", "reason": "No agent is linked to you."}
+    def found(text: str, **more: str) -> dict:
+        return {"text": text, "reader": "claude-jsonl", **more}
+
+    nobody = "No agent is linked to you for reading (host link --context)."
+    assert read("asker") == found("", reason=nobody)
+    # Sending work is another link: it lets nobody read.
+    assert host.run("host", "link", nodes["asker"], nodes["peer"], "--data", str(host.data)).returncode == 0
+    assert read("asker") == found("", reason=nobody)
     link("asker", "silent")
     reason = f"No transcript that can be read and told apart: {nodes['silent']} (shell)."
-    assert read("asker") == {"text": "", "reason": reason}
+    assert read("asker") == found("", reason=reason)
     link("asker", "peer")
-    assert read("asker") == {"text": f"# {nodes['peer']} (shell) Peer\n\nuser, T1:\nthe words of peer"}
-    assert read("peer") == {"text": f"# {nodes['asker']} (shell) Asker\n\nuser, T1:\nthe words of asker"}
+    assert read("asker") == found(f"# {nodes['peer']} (shell) Peer\n\nuser, T1:\nthe words of peer")
+    assert read("peer") == found(f"# {nodes['asker']} (shell) Asker\n\nuser, T1:\nthe words of asker")
     assert read("stranger")["text"] == host.value("context_read")["text"] == ""

@@ -44,7 +44,8 @@ def test_a_task_is_submitted_at_the_agents_prompt_as_one_message(ctl, hermetic_e
             host.start()
             node = host.value("agent_launch", agent=agent)["nodeId"]
             person = Path(host.session_file).stem
-            assert host.run("host", "link", person, node, "--data", str(host.data)).returncode == 0
+            for kind in ([], ["--context"]):
+                assert host.run("host", "link", *kind, person, node, "--data", str(host.data)).returncode == 0
             host.wait_for_text(node, READY[agent], timeout_s=TIMEOUT_S)
             task = host.value("agent_send", nodeId=node, text=TASK, messageId="m1")
             host.wait_for_text(node, DONE, timeout_s=TIMEOUT_S)
