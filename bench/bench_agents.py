@@ -18,7 +18,8 @@ import pytest
 from support.fake_provider import FakeProvider
 from support.figures import Row, compared
 from support.real_agents import FLAGS, RealBox
-from support.scripted_agent import Box, structured, until
+from support.scripted_agent import Box, structured
+from support.waiting import until
 
 BASE = {"PATH": os.pathsep.join([os.path.join(sys.base_prefix, "bin"), os.environ.get("PATH", os.defpath)])}
 WORK = {"turns": [{"calls": [{"do": "run", "command": "echo hi"}]}, {"text": "Done."}]}

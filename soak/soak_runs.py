@@ -21,7 +21,8 @@ from support.footprint import sample
 from support.mcp_client import McpServer
 from support.pump import Pump
 from support.real_agents import FLAGS, RealBox
-from support.scripted_agent import Box, until
+from support.scripted_agent import Box
+from support.waiting import until
 
 RUNS, SHORT_RUNS = 200, 10
 WARM_UP_ROUNDS = 3

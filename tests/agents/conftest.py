@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.scripted_agent import Box, until
+from support.scripted_agent import Box
+from support.waiting import until
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from support.command import run
-from support.scripted_agent import structured, text, until
+from support.scripted_agent import structured, text
+from support.waiting import until
 
 from termsprawlctl.agents.clis.acp import AcpCli, mcp_servers
 from termsprawlctl.agents.clis.cli import Request

@@ -6,7 +6,8 @@ import json
 import os
 
 import pytest
-from support.scripted_agent import labels, structured, text, until
+from support.scripted_agent import labels, structured, text
+from support.waiting import until
 
 GATED = (
     "begin()\nmessage('Working.')\n"

@@ -11,7 +11,7 @@ import pytest
 from support import agent_clis
 from support.fake_provider import FakeProvider
 from support.real_agents import FLAGS, RealBox
-from support.scripted_agent import until
+from support.waiting import until
 
 pytestmark = pytest.mark.counterpart
 

@@ -6,7 +6,9 @@ import os
 import signal
 
 import pytest
-from support.scripted_agent import is_alive, structured, text, until
+from support.processes import is_alive
+from support.scripted_agent import structured, text
+from support.waiting import until
 
 # Processes that a signal to the CLI's group does not reach, or does not move.
 ESCAPES = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.scripted_agent import structured, text, until
+from support.scripted_agent import structured, text
+from support.waiting import until
 
 SIZE = 900_000
 CLAUDE = """

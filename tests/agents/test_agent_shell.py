@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 import pytest
-from support.scripted_agent import until
+from support.waiting import until
 
 WORK = (
     "begin()\nmessage('On it.')\n"

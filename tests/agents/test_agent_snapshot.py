@@ -6,7 +6,8 @@ import os
 import subprocess
 
 import pytest
-from support.scripted_agent import is_alive, until
+from support.processes import is_alive
+from support.waiting import until
 
 from termsprawlctl.agents.runs import snapshot
 

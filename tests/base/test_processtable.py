@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from support.scripted_agent import is_alive, until
+from support.processes import is_alive
+from support.waiting import until
 
 from termsprawlctl.base import processtable
 from termsprawlctl.base.processtable import MARKER, Family, descendants, marked, table

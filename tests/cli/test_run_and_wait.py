@@ -9,7 +9,8 @@ import subprocess
 
 import pytest
 from support import chosen
-from support.terminal_host import start_host, wait_until
+from support.terminal_host import start_host
+from support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -103,4 +104,4 @@ def test_call_types_its_fields_by_the_table(bash_host):
     assert json.loads(done.stdout)["value"]["reason"] == "timeout"
     done = bash_host.run("call", "terminal_read", f"nodeId={terminal.node_id}", "maxChars=many")
     assert (done.returncode, b"takes a number" in done.stderr) == (2, True)
-    wait_until(lambda: terminal.screen().endswith(("$", "#")), "the prompt")
+    until(lambda: terminal.screen().endswith(("$", "#")), "the prompt")

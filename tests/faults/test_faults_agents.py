@@ -14,9 +14,11 @@ import time
 from pathlib import Path
 
 import pytest
-from support import faults
+from support import faults, processes
 from support.mcp_client import McpServer
-from support.scripted_agent import Box, is_alive, structured, text, until
+from support.processes import is_alive
+from support.scripted_agent import Box, structured, text
+from support.waiting import until
 
 from termsprawlctl.agents.clis.cli import Request
 from termsprawlctl.agents.clis.registry import agent_cli
@@ -180,7 +182,7 @@ def test_a_process_that_is_stopped_and_goes_on_has_lost_nothing(box, who):
         supervisor = int(Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[1])
         pid = {"server": server.process.pid, "supervisor": supervisor, "agent": agent}[who]
         os.kill(pid, signal.SIGSTOP)
-        until(lambda: faults.state(pid) == "T", "the stop")
+        until(lambda: processes.state(pid) == "T", "the stop")
         os.kill(pid, signal.SIGCONT)
         assert structured(server.answer_to(call))["answer"] == "The answer."
         assert_server_works(box, server)

@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.faults import Marked, command_line, until
+from support.faults import Marked, command_line
 from support.host_faults import FAULTY, LONG, FaultyHost
 from support.mcp_app import StandInApp
 from support.mcp_client import McpServer
 from support.session_files import TOKEN
+from support.waiting import until
 
 INITIALIZE = {
     "jsonrpc": "2.0",

@@ -7,8 +7,8 @@ import os
 import signal
 
 import pytest
-from support.faults import until
 from support.host_faults import LONG, FaultyHost, chosen
+from support.waiting import until
 
 # What a full disk, and a process without descriptors, cannot do.
 NO_SPACE = ["mkdir", "mkfifo", "open-write", "write", "truncate", "fsync", "rename"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import faults
+from support.waiting import until
 
 OLD = '# of the user\nmodel = "m"\n\n[mcp_servers.other]\ncommand = "other"\n'
 WORDS = ["codex", "--server", "agent:codex", "--write"]
@@ -148,7 +149,7 @@ def test_ended_while_the_client_lists_its_servers_it_ends_the_client_with_all_th
     argv = [word for word in client.argv("install") if word != "--no-verify"]
     null = subprocess.DEVNULL
     process = subprocess.Popen(argv, env=env, stdin=null, stdout=null, stderr=null, start_new_session=True)
-    faults.until(lambda: told.is_file() and told.read_text().endswith("\n"), "the client is asked")
+    until(lambda: told.is_file() and told.read_text().endswith("\n"), "the client is asked")
     process.send_signal(number)
     assert process.wait(faults.PATIENCE_S) == (130 if number == signal.SIGINT else -number)
     client.marked.assert_gone()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support import faults
 from support.tui_tmux import Terminal
+from support.waiting import until
 
 OLD = "# of the user\n"
 # A coding agent that says one thing.
@@ -94,7 +95,7 @@ def test_a_closed_terminal_ends_the_agent_that_a_shell_runs_in_it(ctl, tmp_path,
     path = f"{tmp_path}{os.pathsep}{hermetic_env['PATH']}"
     marked = faults.Marked({**hermetic_env, "PATH": path, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)})
     terminal = Terminal(["sh", "-c", f"'{ctl}' agent run codex p; true"], marked.env)
-    faults.until((tmp_path / "ready").exists, "the run's start")
+    until((tmp_path / "ready").exists, "the run's start")
     terminal.close()  # its shell is killed, and the others are hung up
     marked.assert_gone()
-    faults.until(lambda: not list(tmp_path.glob("termsprawlctl-*")), "the removal of the run's files")
+    until(lambda: not list(tmp_path.glob("termsprawlctl-*")), "the removal of the run's files")

@@ -18,8 +18,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.faults import fill, need_nobody, small_disk, until
+from support.faults import fill, need_nobody, small_disk
 from support.host_faults import FaultyHost
+from support.waiting import until
 
 from termsprawlctl.app import transport
 from termsprawlctl.base import threads

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from support import faults
+from support import faults, processes
 from support.mcp_client import McpServer
 from support.tui_share import RunningShare, ask, dial, frame, one_line
-from support.tui_tmux import PATIENCE_S, eventually
+from support.waiting import PATIENCE_S, until
 
 GET = {"operation": "get_view_context"}
 # tmux as it is, but for its AT-th call: before that comes DO, with the caller's number in $caller.
@@ -110,7 +110,7 @@ class Sharing:
     def end_at(self, at: int, started: int, number: int, *words: str) -> None:
         """Start a share that gets a signal when it makes this call, and see it end."""
         process = self.start(at, f"kill -{number:d} $caller", *words)
-        eventually(lambda: process.poll() is not None or self.calls() >= min(at, started))
+        until(lambda: process.poll() is not None or self.calls() >= min(at, started))
         if at > started:
             process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE_S)
@@ -118,7 +118,7 @@ class Sharing:
 
     def assert_gone(self, told: str) -> None:
         self.marked.assert_gone()
-        faults.until(lambda: self.state() == self.before, lambda: f"{told}: {self.state()} instead of {self.before}")
+        until(lambda: self.state() == self.before, lambda: f"{told}: {self.state()} instead of {self.before}")
 
     def assert_works(self, *words: str) -> None:
         share = RunningShare([*self.argv, *words], self.tmux.env)
@@ -126,7 +126,7 @@ class Sharing:
         assert len(self.directories()) == 1
         share.stop()
         assert self.directories() == []
-        faults.until(lambda: self.state() == self.before, lambda: f"{self.state()} instead of {self.before}")
+        until(lambda: self.state() == self.before, lambda: f"{self.state()} instead of {self.before}")
 
 
 @pytest.fixture
@@ -167,11 +167,11 @@ def test_a_share_can_be_revoked_while_tmux_does_not_answer_to_the_sign(sharing):
     server = sharing.tmux.pid()
     process = sharing.start(started, f"kill -STOP {server}")
     try:
-        faults.until(lambda: faults.state(server) == "T", "the last call of its start")
+        until(lambda: processes.state(server) == "T", "the last call of its start")
         (made,) = sharing.directories()
         process.send_signal(signal.SIGTERM)
         endpoint = Path(sharing.tmux.env["TMPDIR"], made, "endpoint.json")
-        faults.until(lambda: not endpoint.exists(), "the revocation", patience_s=5)
+        until(lambda: not endpoint.exists(), "the revocation", patience_s=5)
     finally:
         os.kill(server, signal.SIGCONT)
     process.wait(PATIENCE_S)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from support import hostile
 from support.chosen import plain_path
 from support.tui_share import RunningShare
-from support.tui_tmux import PATIENCE_S, Terminal, UserTmux, eventually
+from support.tui_tmux import Terminal, UserTmux
+from support.waiting import PATIENCE_S, until
 
 from termsprawlctl.base.tmux import Tmux
 from termsprawlctl.share.sharing import clients
@@ -201,7 +202,7 @@ def test_titles_and_names_that_change_under_a_share_break_nothing_and_are_not_sh
         base = [tmux._binary, "-S", tmux.socket]
         for command in (["rename-window"], ["select-pane", "-T"], ["rename-session"], ["display-message", "-d", "1"]):
             subprocess.run([*base, *command, raw], env=tmux.env, capture_output=True, timeout=PATIENCE_S, check=False)
-    eventually(lambda: not share.context()["blocked"], "the user is quiet")
+    until(lambda: not share.context()["blocked"], "the user is quiet")
     assert share.process.poll() is None
     shown = "".join(share.out + share.err).encode()
     assert not CONTROLS.search(shown)
@@ -213,7 +214,7 @@ def test_no_name_reaches_the_screen_as_something_that_a_terminal_obeys(ctl, tmux
     for words in ([], ["--json"]):
         terminal = Terminal([ctl, "tui", "sessions", *words, "--socket-path", tmux.socket], tmux.env, columns=500)
         assert terminal.process.wait(PATIENCE_S) == 0
-        eventually(lambda seen=terminal: seen.output.count(b"ses_") == sessions, "all are listed")
+        until(lambda seen=terminal: seen.output.count(b"ses_") == sessions, "all are listed")
         terminal.close()
         assert not CONTROLS.search(terminal.output.replace(b"\r\n", b"\n"))
     assert os.path.exists(tmux.socket)

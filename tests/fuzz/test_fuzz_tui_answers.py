@@ -26,7 +26,7 @@ from support.tui_endpoint import (
     FakeEndpoint,
     line,
 )
-from support.tui_tmux import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 from termsprawlctl.base import jsontext
 from termsprawlctl.share import client, endpoint, wire

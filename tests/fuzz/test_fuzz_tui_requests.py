@@ -17,7 +17,8 @@ from support.chosen import plain_path
 from support.tui_endpoint import SELECT
 from support.tui_loop import PlayedShare
 from support.tui_share import RunningShare, ask, dial, select_request
-from support.tui_tmux import UserTmux, eventually
+from support.tui_tmux import UserTmux
+from support.waiting import until
 
 from termsprawlctl.share import wire
 
@@ -160,7 +161,7 @@ def check_served(share) -> None:
     """That an honest client is served, and nothing is left of the others."""
     answer = ask(share.path, GET)
     assert answer["status"] == "context"
-    eventually(lambda: not share.run(lambda: len(share.share.connections)), "all connections are let go")
+    until(lambda: not share.run(lambda: len(share.share.connections)), "all connections are let go")
     assert share.faults == []
     assert not hostile.shows(share.directory.token, repr(share.reports))
     share.reports.clear()
@@ -278,8 +279,8 @@ def flood(share: RunningShare) -> None:
         for number, sock in enumerate(socks):
             send(sock, data[: len(data) - number * number])
             leave(sock, "half" if number == 0 else "reset" if number % 2 else "close")
-        eventually(lambda: is_served(share), "the next client is served")
-    eventually(lambda: len(os.listdir(f"{folder}/fd")) <= before, "all descriptors are given back")
+        until(lambda: is_served(share), "the next client is served")
+    until(lambda: len(os.listdir(f"{folder}/fd")) <= before, "all descriptors are given back")
     assert memory_kib(folder) < kib + 8 * 1024
 
 

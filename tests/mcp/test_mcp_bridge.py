@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from support.mcp_app import StandInApp
-from support.mcp_client import PATIENCE_S, McpServer
+from support.mcp_client import McpServer
 from support.session_files import TOKEN
+from support.waiting import PATIENCE_S
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 PICTURES = {

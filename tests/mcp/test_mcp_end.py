@@ -12,18 +12,11 @@ import subprocess
 import time
 
 import pytest
-from support.mcp_client import META, PATIENCE_S, McpServer, toy
+from support.mcp_client import META, McpServer, toy
+from support.waiting import PATIENCE_S, until
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 EIGHT_MIB = 8 << 20
-
-
-def wait_until(holds) -> None:
-    """Poll a condition, with a deadline."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -229,10 +222,10 @@ def test_complete_answers_are_written_although_the_time_for_finishing_is_up(ctl,
         server.block()
         ids = [server.call("big", bytes=1 << 20) for _ in range(4)]
         server.call("flood", bytes=2000)  # behind them on the one lane that is free
-        wait_until(lambda: "l" in server.log())
+        until(lambda: "l" in server.log())
         server.close()
         # The reader is slow: calls have been ended and the provider is closed before it reads.
-        wait_until(closed_file.exists)
+        until(closed_file.exists)
         assert [answer["id"] for answer in server.rest()][:4] == ids
         assert server.exit_status() == 0
 
@@ -242,7 +235,7 @@ def test_a_signal_ends_the_writing_of_complete_answers(ctl, env, closed_file):
         server.call("big", bytes=EIGHT_MIB)
         assert select.select([server.process.stdout], [], [], PATIENCE_S)[0]
         server.close()
-        wait_until(closed_file.exists)
+        until(closed_file.exists)
         server.signal()
         assert server.exit_status() == 0
 

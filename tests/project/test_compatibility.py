@@ -20,11 +20,12 @@ from support.command import NO_SESSION, run
 from support.mcp_app import StandInApp
 from support.mcp_client import McpServer
 from support.running_host import RunningHost
-from support.scripted_agent import Box, structured, text, until
+from support.scripted_agent import Box, structured, text
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import SessionFiles
 from support.tui_share import RunningShare
 from support.tui_tmux import Prepared
+from support.waiting import until
 
 GOOD = {"ok": True, "value": {"text": "é"}}
 PYTHONS = pythons.every_kind()
@@ -134,9 +135,15 @@ def test_an_agent_runs_with_every_python(ctl, env, tmp_path):
     until(lambda: not box.processes(), "the end of what the agent left running")
 
 
+class BuiltHost(RunningHost):
+    """Called through the built file, whose Python and tmux these tests are about."""
+
+    call = RunningHost.call_built
+
+
 @contextlib.contextmanager
 def running_host(ctl, root, env):
-    host = RunningHost(ctl, root, {**env, "HOME": str(root), "SHELL": "/bin/bash"})
+    host = BuiltHost(ctl, root, {**env, "HOME": str(root), "SHELL": "/bin/bash"})
     try:
         host.start()
         yield host

@@ -23,9 +23,9 @@ import pytest
 from support.command import run
 from support.mcp_app import StandInApp
 from support.mcp_client import McpServer
-from support.scripted_agent import until
 from support.scripted_server import ScriptedServer, answer, replying
 from support.session_files import SessionFiles
+from support.waiting import until
 
 from termsprawlctl.app import peer
 from termsprawlctl.base import processes, processtable, tmux
@@ -143,13 +143,13 @@ def test_a_shell_in_a_terminal_is_told_from_a_program_without_proc(no_proc):
         assert foreground.at_prompt(foreground.shell_of(program), program, tty)
         os.write(terminal, b"sleep 600\n")
         until(lambda: kind() == "sleep", "the program")
-        assert processtable.is_running(pid)
+        assert processtable.is_alive(pid)
     finally:
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not processtable.is_running(pid), "a zombie counts as ended")
+        until(lambda: not processtable.is_alive(pid), "a zombie counts as ended")
         os.waitpid(pid, 0)
         os.close(terminal)
-    assert not processtable.is_running(pid)
+    assert not processtable.is_alive(pid)
 
 
 # Pipes and sockets

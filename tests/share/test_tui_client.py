@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from support.tui_endpoint import APPLIED, CONTEXT, GENERATION, SELECT, TOKEN, VIEW, FakeEndpoint, changed, line
-from support.tui_tmux import eventually
+from support.waiting import until
 
 from termsprawlctl.mcp.provider import Context
 from termsprawlctl.share import client, wire
@@ -90,7 +90,7 @@ def test_a_call_that_is_cancelled_after_its_frame_left_has_an_unknown_outcome_at
     answers = []
     caller = threading.Thread(target=lambda: answers.append(client.call(fake.path, PICK, context)))
     caller.start()
-    eventually(lambda: fake.requests, "the frame has arrived")
+    until(lambda: fake.requests, "the frame has arrived")
     context.cancel()
     caller.join(2)
     assert [code(answer) for answer in answers] == ["timeout_unknown"]
@@ -109,7 +109,7 @@ def test_a_call_that_is_cancelled_while_it_connects_is_unavailable(fake, monkeyp
     monkeypatch.setattr(client.socket, "socket", Slow)
     fake.serve()
     assert code(client.call(fake.path, PICK, context)) == "target_unavailable"
-    assert eventually(lambda: fake.requests) == [b""], "no byte was sent"
+    assert until(lambda: fake.requests) == [b""], "no byte was sent"
 
 
 def test_nobody_listening_is_unavailable(fake):

@@ -12,7 +12,7 @@ import random
 import uuid
 
 import pytest
-from support.tui_tmux import eventually
+from support.waiting import until
 
 from termsprawlctl.share import wire
 from termsprawlctl.share.sharing import clients, draft
@@ -226,12 +226,12 @@ def test_half_a_line_in_a_real_tmux_keeps_the_agent_out_until_it_is_sent(tmux, c
     two = ids()["two"]
     share.quiet_context()
     client.type(b"echo half-a")
-    eventually(lambda: tmux.screen("=one:").rstrip().endswith("half-a"))
+    until(lambda: tmux.screen("=one:").rstrip().endswith("half-a"))
     pressed_s = int(tmux.clients("#{client_activity}")[0])
-    eventually(lambda: int(tmux.run("display-message", "-p", "%s")) > pressed_s + 3, "the pause after it is over")
+    until(lambda: int(tmux.run("display-message", "-p", "%s")) > pressed_s + 3, "the pause after it is over")
     assert share.select(two) == {"status": "rejected", "code": "user_active"}
     client.type(b"-line\r")
-    eventually(lambda: "\nhalf-a-line" in tmux.screen("=one:"))
+    until(lambda: "\nhalf-a-line" in tmux.screen("=one:"))
     share.quiet_context()
     assert share.select(two)["status"] == "applied"
     assert tmux.screen("=two:").strip() == "$"

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 from support.command import run
+from support.processes import is_alive
 from support.tui_endpoint import CONTEXT, TOKEN, FakeEndpoint, line
 from support.tui_share import RunningShare, ask, dial, one_line, select_request
-from support.tui_tmux import PATIENCE_S, Terminal, eventually, is_running
+from support.tui_tmux import Terminal
+from support.waiting import PATIENCE_S, until
 
 GET = {"operation": "get_view_context"}
 
@@ -85,17 +87,17 @@ def test_r_revokes_after_a_pause_too(argv, tmux):
     # A shell with job control of its own: it takes the terminal back, and sets it to lines.
     shell = Terminal(["bash", "--norc", "-i"], tmux.env)
     shell.type(f"{' '.join(argv)}\r".encode())
-    eventually(lambda: b"To revoke: " in shell.output)
+    until(lambda: b"To revoke: " in shell.output)
     shell.type(b"\x1a")
-    eventually(lambda: b"Stopped" in shell.output)
+    until(lambda: b"Stopped" in shell.output)
     shell.type(b"echo r-$((40+2))\r")
-    eventually(lambda: b"r-42" in shell.output)
+    until(lambda: b"r-42" in shell.output)
     assert len(directories(tmux)) == 1
     pid = open_children(shell.process.pid)[0]
     shell.type(b"fg\r")
-    eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T", "it runs again")
+    until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T", "it runs again")
     # No line end: in a terminal that is set to lines none of these would arrive.
-    eventually(lambda: shell.type(b"r") or b"TUIMCP off: revoked (r)" in shell.output)
+    until(lambda: shell.type(b"r") or b"TUIMCP off: revoked (r)" in shell.output)
     shell.close()
 
 
@@ -124,7 +126,7 @@ def test_it_ends_when_the_clients_session_is_killed(share, tmux):
 def test_it_goes_on_when_the_client_survives_its_session(share, tmux):
     tmux.run("set-option", "-g", "detach-on-destroy", "off")
     tmux.run("kill-session", "-t", "=one")
-    eventually(lambda: tmux.session_of(tmux.first) == "two")
+    until(lambda: tmux.session_of(tmux.first) == "two")
     assert share.context()["ready"]
 
 
@@ -185,7 +187,7 @@ def test_nothing_runs_beside_it_and_nothing_outlives_it(share, tmux):
     share.context()
     children = [int(pid) for pid in open_children(share.process.pid)]
     share.stop()
-    eventually(lambda: not any(map(is_running, children)), "a command for tmux that was under way has ended")
+    until(lambda: not any(map(is_alive, children)), "a command for tmux that was under way has ended")
     assert tmux.clients() == [tmux.first.name]
 
 
@@ -253,20 +255,20 @@ def test_in_the_background_of_a_terminal_it_leaves_keys_and_screen_to_the_shell(
     shell = Terminal(["/bin/sh", "-i"], tmux.env)
     command = " ".join(argv)
     shell.type(f"{command} &\r".encode())
-    eventually(lambda: b"TUIMCP on: " in shell.output and b"To revoke: " in shell.output)
+    until(lambda: b"TUIMCP on: " in shell.output and b"To revoke: " in shell.output)
     path = shell.output.decode().split("TUIMCP on: ")[1].split()[0]
     shell.type(b"echo r-$((40+2))\r")
-    eventually(lambda: b"r-42" in shell.output)
+    until(lambda: b"r-42" in shell.output)
     before = shell.output
     assert ask(path, GET)["status"] == "context"
     shell.type(b"echo s-$((40+2))\r")
-    eventually(lambda: b"s-42" in shell.output)
+    until(lambda: b"s-42" in shell.output)
     assert b"get_view_context" not in shell.output[len(before) :]
     shell.type(b"fg\r")
-    eventually(lambda: b"fg\r\n" in shell.output)
+    until(lambda: b"fg\r\n" in shell.output)
     shell.type(b"\x03")
-    eventually(lambda: b"TUIMCP off: revoked (Ctrl-C)" in shell.output)
-    eventually(lambda: directories(tmux) == [])
+    until(lambda: b"TUIMCP off: revoked (Ctrl-C)" in shell.output)
+    until(lambda: directories(tmux) == [])
     shell.close()
 
 

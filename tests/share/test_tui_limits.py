@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from support.command import run
+from support.processes import is_alive
 from support.tui_share import ask, dial, frame, one_line, select_request
-from support.tui_tmux import PREFIX, eventually, is_running
+from support.tui_tmux import PREFIX
+from support.waiting import until
 
 from termsprawlctl.base.errors import UsageError
 from termsprawlctl.share import directory, shell
@@ -74,7 +76,7 @@ def test_the_user_may_want_to_be_left_alone_for_longer(tmux, client, start):
     share = start("--pause", "4")
     share.quiet_context()
     client.type(b"\r")
-    eventually(lambda: share.context()["blocked"])
+    until(lambda: share.context()["blocked"])
     pressed_s = int(tmux.clients("#{client_activity}")[0])
     context = share.quiet_context()
     assert context["ready"]
@@ -112,7 +114,7 @@ def test_of_several_shares_none_is_revoked_unnamed_and_all_with_all(ctl, tmux, c
 
 def test_back_without_a_switch_says_so_in_the_client(ctl, tmux, client, share):
     assert run([ctl, "tui", "back"], tmux.env).status == 0
-    eventually(lambda: b"There is no switch of the agent's to go back over." in client.output)
+    until(lambda: b"There is no switch of the agent's to go back over." in client.output)
     assert share.context()["ready"]
 
 
@@ -120,7 +122,7 @@ def test_back_is_an_input_of_the_users(ctl, tmux, client, share, ids):
     share.quiet_context()
     seen = share.select(ids()["two"])["context"]
     assert run([ctl, "tui", "back"], tmux.env).status == 0
-    eventually(lambda: tmux.session_of(client) == "one")
+    until(lambda: tmux.session_of(client) == "one")
     assert share.select(ids()["two"], context=seen)["code"] == "stale_revision"
 
 
@@ -135,8 +137,8 @@ def test_detached_it_prints_the_path_and_ends_with_the_client(ctl, tmux, client)
     (row,) = json.loads(run([ctl, "tui", "status", "--json"], tmux.env).out)
     assert (row["path"], row["only"]) == (path, ["t*"])
     tmux.run("detach-client", "-t", client.name)
-    eventually(lambda: not os.path.exists(os.path.dirname(path)))
-    eventually(lambda: not is_running(row["pid"]))
+    until(lambda: not os.path.exists(os.path.dirname(path)))
+    until(lambda: not is_alive(row["pid"]))
 
 
 def test_detached_it_says_why_it_could_not_start(ctl, tmux, client):
@@ -204,24 +206,24 @@ def test_which_server_is_meant(environment, name, path):
 def test_a_menu_that_was_closed_a_while_ago_blocks_nobody(tmux, client, share):
     share.quiet_context()
     client.type(PREFIX + b":")
-    eventually(lambda: share.context()["blocked"])
+    until(lambda: share.context()["blocked"])
     client.type(b"\x1b")
     pressed_s = int(tmux.run("display-message", "-p", "%s"))
     # Nobody asks meanwhile.
-    eventually(lambda: int(tmux.run("display-message", "-p", "%s")) > pressed_s + 4)
+    until(lambda: int(tmux.run("display-message", "-p", "%s")) > pressed_s + 4)
     assert not share.context()["blocked"]
 
 
 def test_a_question_keeps_the_agent_out_only_once_a_key_was_pressed(tmux, client, share, ids):
     two = ids()["two"]
     client.type(b"printf 'Continue? [y/n] '; read answer\r")
-    eventually(lambda: tmux.screen("=one:").rstrip().endswith("[y/n]"))
+    until(lambda: tmux.screen("=one:").rstrip().endswith("[y/n]"))
     context = share.quiet_context()
     assert context["ready"]
     client.type(b"y")
-    eventually(lambda: tmux.screen("=one:").rstrip().endswith("y"))
+    until(lambda: tmux.screen("=one:").rstrip().endswith("y"))
     pressed_s = int(tmux.clients("#{client_activity}")[0])
-    eventually(lambda: int(tmux.run("display-message", "-p", "%s")) > pressed_s + 3)
+    until(lambda: int(tmux.run("display-message", "-p", "%s")) > pressed_s + 3)
     assert share.select(two)["code"] == "user_active"
     client.type(b"\r")
     share.quiet_context()

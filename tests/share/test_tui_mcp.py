@@ -18,7 +18,8 @@ from support.command import run
 from support.mcp_client import McpServer
 from support.tui_endpoint import APPLIED, CONTEXT, SELECT, TOKEN, FakeEndpoint, line
 from support.tui_share import RunningShare
-from support.tui_tmux import PATIENCE_S, PREFIX, eventually
+from support.tui_tmux import PREFIX
+from support.waiting import PATIENCE_S, until
 
 DRIVER = Path(__file__).resolve().parent.parent / "counterparts" / "drivers" / "tui_client.py"
 INVALID = {"status": "rejected", "code": "invalid_request"}
@@ -134,7 +135,7 @@ def test_a_cancelled_call_lets_go_of_its_connection_at_once(adapter, fake):
     never = threading.Event()
     fake.serve(never)
     request_id = adapter.call("get_view_context")
-    eventually(lambda: fake.requests)
+    until(lambda: fake.requests)
     adapter.cancel(request_id)
     fake.serve(line(CONTEXT))
     assert tool_result(adapter.answer_to(adapter.call("get_view_context"))) == CONTEXT
@@ -145,7 +146,7 @@ def test_calls_run_side_by_side_and_each_is_answered_as_soon_as_it_can_be(adapte
     never = threading.Event()
     fake.serve(never, line(APPLIED))
     slow = adapter.call("select_session", **SELECT)
-    eventually(lambda: fake.requests, "the selection is on its way")
+    until(lambda: fake.requests, "the selection is on its way")
     fake.serve(line(CONTEXT))
     assert tool_result(adapter.answer_to(adapter.call("get_view_context"))) == CONTEXT
     fake.serve(line({"status": "rejected", "code": "busy"}))
@@ -228,7 +229,7 @@ class OfficialClient:
 
     def quiet_context(self) -> dict:
         seen: list[dict] = []
-        eventually(lambda: seen.append(self.context()) or not seen[-1]["blocked"])
+        until(lambda: seen.append(self.context()) or not seen[-1]["blocked"])
         return seen[-1]
 
     def begin_select(self, context: dict, session_id: str, request_id: str | None = None) -> None:
@@ -270,10 +271,10 @@ def test_the_official_client_sees_and_switches_a_live_tmux_client(ctl, tmux, sha
 
     seen = agent.quiet_context()
     client.type(PREFIX + b"c")
-    assert eventually(lambda: agent.context()["revision"] > seen["revision"])
+    assert until(lambda: agent.context()["revision"] > seen["revision"])
     assert agent.select(seen, ids["one"])["code"] == "stale_revision"
     client.type(b"a")
-    assert eventually(lambda: agent.context()["blocked"])
+    assert until(lambda: agent.context()["blocked"])
     assert agent.select(agent.context(), ids["one"])["code"] == "user_active"
     client.type(b"\x15")
     assert agent.select(agent.quiet_context(), ids["one"])["status"] == "applied"
@@ -311,7 +312,7 @@ def test_revoking_while_a_validation_hangs_stops_the_navigation_at_once(ctl, tmu
     wanted = session_ids(ctl, tmux)["two"]
     gate.touch()
     agent.begin_select(seen, wanted)
-    eventually(lambda: os.path.exists(f"{gate}.reached"), "the validation hangs")
+    until(lambda: os.path.exists(f"{gate}.reached"), "the validation hangs")
     done = run([ctl, "tui", "revoke", share.path], tmux.env)
     assert (done.status, done.out) == (0, b"revoked\n")
     assert agent.answer() == {"status": "rejected", "code": "revoked"}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.tui_loop import PlayedShare
 from support.tui_share import ask, dial, everything, exchange, frame, one_line, select_request
-from support.tui_tmux import eventually
+from support.waiting import until
 
 from termsprawlctl.base.errors import UsageError
 from termsprawlctl.share import endpoint
@@ -168,7 +168,7 @@ def test_bytes_after_the_frame_are_invalid_and_cancel_what_it_asked_for(share, s
     request = select_request(context(share), "ses_a")
     with dial(share.path) as sock:
         sock.sendall(frame(share.path, request))
-        eventually(lambda: share.asked, "the validation has begun")
+        until(lambda: share.asked, "the validation has begun")
         sock.sendall(second)
         assert one_line(sock) == rejected("invalid_request")
     share.settle()
@@ -216,18 +216,18 @@ def test_a_caller_that_drips_bytes_is_cut_off_all_the_same(share, short_cut_off)
 
 def test_sixteen_connections_are_held_and_one_more_is_closed_at_once(share):
     held = [dial(share.path) for _ in range(16)]
-    eventually(lambda: len(share.share.connections) == 16)
+    until(lambda: len(share.share.connections) == 16)
     with dial(share.path) as one_more:
         assert everything(one_more) == b""
     assert len(share.share.connections) == 16
     held[3].sendall(frame(share.path, GET))
     assert one_line(held[3])["status"] == "context"
     held.pop(3).close()
-    eventually(lambda: len(share.share.connections) == 15)
+    until(lambda: len(share.share.connections) == 15)
     assert ask(share.path, GET)["status"] == "context"
     for sock in held:
         sock.close()
-    eventually(lambda: not share.share.connections)
+    until(lambda: not share.share.connections)
 
 
 def test_idle_connections_do_not_block_the_share_for_longer_than_the_cut_off(share, short_cut_off):
@@ -243,8 +243,8 @@ def test_a_caller_that_hangs_up_while_its_session_is_validated_moves_nothing(sha
     request = select_request(context(share), "ses_a")
     with dial(share.path) as sock:
         sock.sendall(frame(share.path, request))
-        eventually(lambda: share.asked)
-    eventually(lambda: not share.share.connections)
+        until(lambda: share.asked)
+    until(lambda: not share.share.connections)
     share.settle()
     assert share.shown == []
     assert ask(share.path, request) == rejected("cancelled")
@@ -255,7 +255,7 @@ def test_a_caller_that_only_stops_sending_gets_its_answer(share):
     with dial(share.path) as sock:
         sock.sendall(frame(share.path, select_request(context(share), "ses_a")))
         sock.shutdown(socket.SHUT_WR)
-        eventually(lambda: share.asked)
+        until(lambda: share.asked)
         share.settle()
         assert one_line(sock)["status"] == "applied"
 
@@ -266,8 +266,8 @@ def test_a_caller_that_stops_sending_and_then_leaves_moves_nothing(share):
     with dial(share.path) as sock:
         sock.sendall(frame(share.path, request))
         sock.shutdown(socket.SHUT_WR)
-        eventually(lambda: share.asked)
-    eventually(lambda: not share.share.connections)
+        until(lambda: share.asked)
+    until(lambda: not share.share.connections)
     share.settle()
     assert share.shown == []
 
@@ -287,7 +287,7 @@ def test_revoking_answers_who_waits_and_leaves_nothing_behind(share):
     sock = dial(share.path)
     sock.sendall(frame(share.path, select_request(context(share), "ses_a")))
     idle = dial(share.path)
-    eventually(lambda: share.asked)
+    until(lambda: share.asked)
     share.revoke()
     assert one_line(sock) == rejected("revoked")
     everything(idle)

@@ -9,7 +9,8 @@ import signal
 import pytest
 from support.command import run
 from support.tui_share import RunningShare, ask, dial
-from support.tui_tmux import PREFIX, eventually
+from support.tui_tmux import PREFIX
+from support.waiting import until
 
 from termsprawlctl.base.tmux import version
 
@@ -81,12 +82,12 @@ def status_line(tmux, client) -> str:
     tmux.run("refresh-client", "-t", client.name)
     marker = tmux.run("display-message", "-p", "-c", client.name, "#{client_written}")
     assert marker
-    eventually(lambda: len(client.output) > begin)
+    until(lambda: len(client.output) > begin)
     return client.output[begin:].decode("utf-8", "replace")
 
 
 def assert_signed(tmux, client) -> None:
-    eventually(lambda: SIGN in status_line(tmux, client), "the sign is shown")
+    until(lambda: SIGN in status_line(tmux, client), "the sign is shown")
 
 
 def click(tmux, client, column: int) -> None:
@@ -144,14 +145,14 @@ def test_a_click_beside_it_does_nothing(configured, client, start):
     assert_signed(configured, client)
     click(configured, client, 60)
     client.type(b"echo clicked-$((40+2))\r")
-    eventually(lambda: "clicked-42" in configured.screen("=one:"))
+    until(lambda: "clicked-42" in configured.screen("=one:"))
     assert ask(share.path, GET)["status"] == "context"
 
 
 def test_a_key_after_the_prefix_revokes_and_another_one_goes_back(configured, client, start, ids, ctl):
     client_of_two = configured.attach("two")  # so that it has its size
     client_of_two.close()
-    eventually(lambda: configured.clients() == [client.name])
+    until(lambda: configured.clients() == [client.name])
     before = Everything(configured)
     share = start()
     share.quiet_context()
@@ -162,9 +163,9 @@ def test_a_key_after_the_prefix_revokes_and_another_one_goes_back(configured, cl
         assert run([ctl, "tui", "back"], configured.env).status == 0
     else:
         client.type(configured.prefix + b"B")
-    eventually(lambda: configured.session_of(client) == "two", "back over the last switch")
+    until(lambda: configured.session_of(client) == "two", "back over the last switch")
     assert run([ctl, "tui", "back"], configured.env).status == 0
-    eventually(lambda: configured.session_of(client) == "one", "back over the first one")
+    until(lambda: configured.session_of(client) == "one", "back over the first one")
     client.type(configured.prefix + b"R")
     assert share.ended() == 0
     assert share.out[-1] == "TUIMCP off: revoked (a key)\n"
@@ -186,10 +187,10 @@ def test_a_switch_is_announced_in_the_client_and_by_the_share(configured, client
     share = start()
     share.quiet_context()
     assert share.select(ids()["two"])["status"] == "applied"
-    eventually(lambda: "agent → two (from one)".encode() in client.output)
+    until(lambda: "agent → two (from one)".encode() in client.output)
     way = "termsprawlctl tui back" if configured.heavy else "prefix B"
     expected = f"agent → two (from one) · back: {way} · revoke: prefix R\n"
-    eventually(lambda: expected in share.out)
+    until(lambda: expected in share.out)
 
 
 def test_a_name_that_tmux_would_expand_is_announced_as_it_is(tmux, client, start, ids):
@@ -198,7 +199,7 @@ def test_a_name_that_tmux_would_expand_is_announced_as_it_is(tmux, client, start
     share = start()
     share.quiet_context()
     assert share.select(ids()[name])["status"] == "applied"
-    eventually(lambda: f"agent → {name} (".encode() in client.output)
+    until(lambda: f"agent → {name} (".encode() in client.output)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
@@ -265,7 +266,7 @@ def test_no_layout_zoom_split_or_kill_of_the_users_ends_the_share(configured, cl
     ):
         configured.run(*command.split())
         assert share.context()["ready"], command
-    eventually(lambda: configured.session_of(client) == "two")
+    until(lambda: configured.session_of(client) == "two")
     assert_signed(configured, client)
     small = configured.attach("two", rows=10, columns=30)
     assert_signed(configured, client)
@@ -297,7 +298,7 @@ def test_a_select_that_would_end_the_session_that_is_left_is_refused_with_words(
     tmux.run("set-option", "-t", "=one:", "destroy-unattached", "on")
     assert share.select(names["two"]) == {"status": "rejected", "code": "not_ready"}
     assert tmux.session_of(client) == "one"
-    eventually(lambda: "not_ready (its option destroy-unattached would end the session that is left)" in share.out[-1])
+    until(lambda: "not_ready (its option destroy-unattached would end the session that is left)" in share.out[-1])
     assert share.select(names["one"])["status"] == "applied", "nothing is left by that"
     tmux.attach("one")
     assert share.select(names["two"])["status"] == "applied", "somebody else is there"

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 from support.command import run
+from support.processes import is_alive
 from support.tui_share import ask, select_request
-from support.tui_tmux import PATIENCE_S, PREFIX, eventually, is_running
+from support.tui_tmux import PREFIX
+from support.waiting import PATIENCE_S, until
 
 from termsprawlctl.base.tmux import version
 
@@ -65,7 +67,7 @@ def test_session_ids_of_another_server_start_never_meet(tmux, client, ids):
     before = ids()
     server = tmux.pid()
     tmux.run("kill-server")
-    eventually(lambda: not is_running(server))
+    until(lambda: not is_alive(server))
     tmux.new_session("one")
     assert set(ids().values()).isdisjoint(before.values())
 
@@ -109,7 +111,7 @@ def test_the_user_is_left_alone_while_typing(tmux, client, start, ids):
     share.quiet_context()
     two = ids()["two"]
     client.type(b"x")
-    eventually(lambda: share.context()["blocked"])
+    until(lambda: share.context()["blocked"])
     assert share.select(two) == {"status": "rejected", "code": "user_active"}
     client.type(b"\r")
     share.quiet_context()
@@ -123,7 +125,7 @@ def test_a_key_is_followed_by_at_least_a_second_and_a_half_of_rest(client, start
     for _ in range(2):
         typed_s = time.monotonic()
         client.type(b"\r")
-        eventually(lambda: share.context()["blocked"])
+        until(lambda: share.context()["blocked"])
         share.quiet_context()
         assert time.monotonic() - typed_s >= 1.5
 
@@ -133,7 +135,7 @@ def test_keys_in_another_client_block_nothing(tmux, client, start, ids):
     share = start("--client", client.name)
     seen = share.quiet_context()
     other.type(b"x")
-    eventually(lambda: "x" in tmux.screen("=two:"))
+    until(lambda: "x" in tmux.screen("=two:"))
     assert share.context() == seen
 
 
@@ -160,10 +162,10 @@ def test_it_stays_blocked_for_as_long_as_the_user_is_in_the_middle_of_something(
         assert terminal.process.poll() is None
     for what, (terminal, share) in shares.items():
         terminal.type(PREFIX + begin_and_end[what][0])
-        eventually(lambda share=share: share.context()["blocked"], what)
+        until(lambda share=share: share.context()["blocked"], what)
     # Well after the pause that any key is followed by.
     pressed_s = max(int(second) for second in tmux.clients("#{client_activity}"))
-    eventually(lambda: time.time() > pressed_s + 3)
+    until(lambda: time.time() > pressed_s + 3)
     refused = {what: share.select("ses_any").get("code") for what, (_, share) in shares.items()}
     assert refused == dict.fromkeys(shares, "user_active")
     for what, (terminal, _) in shares.items():
@@ -178,7 +180,7 @@ def test_a_popup_blocks_until_it_is_closed(tmux, client, start):
     # The command ends with its popup.
     argv = ["tmux", "-S", tmux.socket, "display-popup", "-c", client.name, "-E", "sleep 60"]
     with subprocess.Popen(argv, env=tmux.env, stdin=subprocess.DEVNULL):
-        eventually(lambda: share.context()["blocked"])
+        until(lambda: share.context()["blocked"])
         tmux.run("display-popup", "-c", client.name, "-C")
     share.quiet_context()
 
@@ -187,12 +189,12 @@ def test_what_was_typed_into_a_prompt_is_followed_by_a_rest_too(tmux, client, st
     share = start()
     share.quiet_context()
     client.type(PREFIX + b",")
-    eventually(lambda: share.context()["blocked"], "the prompt blocks")
+    until(lambda: share.context()["blocked"], "the prompt blocks")
     pressed_s = max(int(second) for second in tmux.clients("#{client_activity}"))
-    eventually(lambda: time.time() > pressed_s + 3)
+    until(lambda: time.time() > pressed_s + 3)
     assert share.context()["blocked"], "by the prompt, and by no key any more"
     client.type(b"x\r")
-    eventually(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{window_name}").endswith("x"))
+    until(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{window_name}").endswith("x"))
     assert share.context()["blocked"]
     assert not share.quiet_context()["blocked"]
 
@@ -213,16 +215,16 @@ def test_a_suspended_client_is_not_ready(tmux, client, start, ids):
     share = start()
     share.quiet_context()
     tmux.run("suspend-client", "-t", client.name)
-    eventually(lambda: not share.context()["ready"])
+    until(lambda: not share.context()["ready"])
     assert share.select(ids()["two"]) == {"status": "rejected", "code": "not_ready"}
     client.process.send_signal(signal.SIGCONT)
-    eventually(lambda: share.context()["ready"])
+    until(lambda: share.context()["ready"])
 
 
 def test_a_share_changes_no_window_size_and_leaves_every_option_as_it_was(tmux, client, start):
     bigger = tmux.attach("one", rows=40, columns=140)
     bigger.type(b"\r")
-    eventually(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{window_width}") == "140")
+    until(lambda: tmux.run("display-message", "-p", "-t", "=one:", "#{window_width}") == "140")
     options = [tmux.run("show-options", *scope) for scope in (["-g"], ["-s"], ["-gw"], ["-t", "=one:"])]
     hooks = tmux.run("show-hooks", "-g")
     share = start("--client", client.name)
@@ -379,5 +381,5 @@ def test_each_request_is_shown_as_it_comes(client, start, ids):
     revision = share.quiet_context()["revision"]
     share.select(ids()["two"], context={**share.members, "revision": revision + 7})
     expected = f"select_session {ids()['two']} from revision {revision + 7}: rejected, stale_revision\n"
-    eventually(lambda: expected in share.out)
+    until(lambda: expected in share.out)
     assert any(line.startswith(f"get_view_context: context, revision {revision}, ses_") for line in share.out)

@@ -16,13 +16,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
 import pytest
 
-PATIENCE_S = 30.0
+from .processes import running
+from .waiting import PATIENCE_S, until
+
 NOBODY = 65534
 # `mkdtemp` and `openat` make files, the others fill, move and remove them.
 CALLS = (
@@ -73,30 +74,6 @@ def completed(argv: list, env: dict[str, str], **options) -> subprocess.Complete
     assert "Traceback" not in done.stderr
     assert "internal error" not in done.stderr
     return done
-
-
-def until(condition, said, patience_s: float = PATIENCE_S):
-    """The first true value of condition(); fails with what `said` is, or returns, after patience_s."""
-    end_s = time.monotonic() + patience_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < end_s, said() if callable(said) else said
-        time.sleep(0.01)
-
-
-def running() -> list[int]:
-    """All processes of the machine but zombies."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and state(int(name)) not in ("", "Z", "X")]
-
-
-def state(pid: int) -> str:
-    """The letter of a process's state, "" where there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
 
 
 def environment(pid: int) -> list[bytes]:

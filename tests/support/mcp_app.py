@@ -13,7 +13,7 @@ from pathlib import Path
 from support.scripted_server import ScriptedServer, answer
 from support.session_files import SessionFiles
 
-PATIENCE_S = 20.0
+from .waiting import PATIENCE_S
 
 
 class StandInApp:

@@ -13,10 +13,11 @@ import sys
 import time
 from pathlib import Path
 
+from .waiting import PATIENCE_S
+
 PREFIX = "io.modelcontextprotocol/"
 MODERN = "2026-07-28"
 META = {f"{PREFIX}protocolVersion": MODERN, f"{PREFIX}clientCapabilities": {}}
-PATIENCE_S = 20.0  # far more than any answer takes, even on a busy machine
 SUPPORT = Path(__file__).resolve().parent
 
 

@@ -14,7 +14,7 @@ import termios
 import threading
 from pathlib import Path
 
-from .x11_server import wait_until
+from .waiting import until
 
 _TMUX = shutil.which("tmux") or "tmux"
 _IN_OWN_TERMINAL = (
@@ -63,7 +63,7 @@ class NodeServer:
         """Attach the app's own client to a node; returns its terminal."""
         before = self.clients(node_id)
         self._clients.append(PtyProgram(self.attach_argv(node_id), self.env))
-        (tty,) = wait_until(lambda: set(self.clients(node_id)) - set(before), "the canvas client")
+        (tty,) = until(lambda: set(self.clients(node_id)) - set(before), "the canvas client")
         return tty
 
     def stop(self) -> None:

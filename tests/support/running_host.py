@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import time
 from pathlib import Path
+
+from termsprawlctl.app import transport
+
+from .waiting import PATIENCE_S, until
 
 
 class RunningHost:
@@ -47,7 +50,11 @@ class RunningHost:
         return self.run("host", "stop", "--data", str(self.data), *words)
 
     def call(self, operation: str, session: str | None = None, **args) -> dict:
-        """The ToolResult of one operation, through the built file."""
+        """The ToolResult of one operation, straight over the socket: a process each costs the tests minutes."""
+        return transport.call(session or self.session_file, operation, args)
+
+    def call_built(self, operation: str, session: str | None = None, **args) -> dict:
+        """The same through the built file."""
         done = self.run(
             "call", operation, "-", "--session", session or self.session_file, stdin=json.dumps(args).encode()
         )
@@ -60,14 +67,17 @@ class RunningHost:
         assert result["ok"], result
         return result["value"]
 
-    def wait_for_text(self, node_id: str, text: str, timeout_s: float = 20.0) -> str:
+    def wait_for_text(self, node_id: str, text: str, timeout_s: float = PATIENCE_S) -> str:
         """Read a terminal until it shows the text; returns what it shows."""
-        end = time.monotonic() + timeout_s
-        while True:
+        output = ""
+
+        def shown() -> bool:
+            nonlocal output
             output = self.value("terminal_read", nodeId=node_id, maxChars=100_000)["output"]
-            if text in output:
-                return output
-            assert time.monotonic() < end, f"{text!r} did not appear in:\n{output}"
+            return text in output
+
+        until(shown, lambda: f"{text!r} did not appear in:\n{output}", timeout_s)
+        return output
 
     def endpoint(self) -> dict:
         return json.loads((self.data / "agent-tools" / "endpoint.json").read_text())

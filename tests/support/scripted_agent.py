@@ -6,12 +6,11 @@ import contextlib
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 from .mcp_client import McpServer
+from .processes import running
 
-PATIENCE_S = 20.0
 MARKER = b"TERMSPRAWLCTL_AGENT_RUN="
 
 # What a script may use; the events are codex's.
@@ -42,8 +41,10 @@ def background(code, **options):
     return subprocess.Popen([sys.executable, "-c", code], stdin=null, stdout=null, stderr=null, **options)
 
 def record(name, value):
-    with open(os.path.join(os.environ["HOME"], name), "w") as file:
+    path = os.path.join(os.environ["HOME"], name)
+    with open(path + ".part", "w") as file:
         json.dump(value, file)
+    os.rename(path + ".part", path)  # who waits for it reads it at once
 
 """
 
@@ -90,7 +91,7 @@ class Box:
     def processes(self) -> list[int]:
         """All that runs in an environment of this box."""
         wanted = f"HOME={self.home}".encode()
-        return [pid for pid in _processes() if wanted in _environment(pid)]
+        return [pid for pid in running() if wanted in _environment(pid)]
 
     def family(self) -> list[int]:
         """All that belongs to a run of this box."""
@@ -99,17 +100,6 @@ class Box:
     def leftovers(self) -> list[str]:
         """What is in the box's directory for temporary files."""
         return sorted(os.listdir(self.temporary))
-
-
-def until(condition, what: str, patience_s: float = PATIENCE_S):
-    """Wait for a condition; returns its value."""
-    end = time.monotonic() + patience_s
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    raise AssertionError(f"{what} did not happen within {patience_s:g} s")
 
 
 def text(response: dict) -> str:
@@ -128,19 +118,6 @@ def labels(server: McpServer) -> list[str]:
         note["params"]["message"] for note in server.notifications if note["method"] == "notifications/progress"
     ]
     return [label for message in messages for label in message.split(" · ")]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and is_alive(int(name))]
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 
 import pytest
 
@@ -14,10 +13,7 @@ from .running_host import RunningHost
 
 
 class TerminalHost(RunningHost):
-    """Calls go straight over the socket, which is much faster than a process each."""
-
-    def call(self, operation: str, session: str | None = None, **args) -> dict:
-        return transport.call(session or self.session_file, operation, args)
+    """With its terminals as objects."""
 
     def open(self) -> Terminal:
         return Terminal(self, self.value("terminal_open")["nodeId"])
@@ -106,14 +102,3 @@ def start_host(ctl: str, root, env: dict[str, str], shell: str) -> TerminalHost:
     host = TerminalHost(ctl, root, {**env, "HOME": str(root), "SHELL": binary})
     host.start()
     return host
-
-
-def wait_until(condition, what: str, timeout_s: float = 30.0):
-    """Poll until the condition is true; returns what it gave."""
-    end = time.monotonic() + timeout_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < end, f"{what} did not happen in time"
-        time.sleep(0.02)

@@ -9,9 +9,9 @@ import socket
 import threading
 from pathlib import Path
 
-from support.tui_tmux import PATIENCE_S
-
 from termsprawlctl.share import wire
+
+from .waiting import PATIENCE_S
 
 TOKEN = "0123456789abcdef" * 4
 INSTANCE = "11111111-1111-4111-8111-111111111111"

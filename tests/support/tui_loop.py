@@ -6,11 +6,11 @@ import asyncio
 import threading
 from dataclasses import replace
 
-from support.tui_tmux import PATIENCE_S
-
 from termsprawlctl.share.directory import ShareDirectory
 from termsprawlctl.share.sharing.controller import WENT, Controller, Identity, Observed
 from termsprawlctl.share.sharing.server import Share
+
+from .waiting import PATIENCE_S
 
 
 class PlayedShare:

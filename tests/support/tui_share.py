@@ -11,7 +11,7 @@ import threading
 import uuid
 from pathlib import Path
 
-from support.tui_tmux import PATIENCE_S, eventually
+from .waiting import PATIENCE_S, until
 
 
 class RunningShare:
@@ -29,7 +29,7 @@ class RunningShare:
         ]
         for reader in self._readers:
             reader.start()
-        eventually(lambda: self.out or self.process.poll() is not None, "the share says where it is")
+        until(lambda: self.out or self.process.poll() is not None, "the share says where it is")
         assert self.out, "".join(self.err)
         assert self.out[0].startswith("TUIMCP on: ")
         assert self.out[0].endswith("  [Revoke]\n")
@@ -46,7 +46,7 @@ class RunningShare:
     def quiet_context(self) -> dict:
         """The view once the user has been left alone for long enough."""
         seen: list[dict] = []
-        eventually(lambda: seen.append(self.context()) or not seen[-1]["blocked"], "the user is quiet")
+        until(lambda: seen.append(self.context()) or not seen[-1]["blocked"], "the user is quiet")
         return seen[-1]
 
     def select(self, session_id: str, **other) -> dict:

@@ -12,11 +12,12 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from collections import deque
 from pathlib import Path
 
-PATIENCE_S = 20.0  # far more than anything takes, even on a busy machine
+from .processes import is_alive
+from .waiting import PATIENCE_S, until
+
 PREFIX = b"\x02"
 # Makes the terminal on stdin the controlling one, then becomes the program.
 _IN_TERMINAL = """
@@ -24,23 +25,6 @@ import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-
-
-def eventually(what, said: str = ""):
-    """The first true value of what(); fails after PATIENCE_S."""
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        value = what()
-        if value:
-            return value
-        assert time.monotonic() < end, f"never came true: {said or what}"
-        time.sleep(0.02)
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is such a process; one that has ended and that nobody asks about is none."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return state.strip()[:1] not in ("", "Z")
 
 
 class Terminal:
@@ -126,7 +110,7 @@ class UserTmux:
         argv = [self._binary, "-u", "-S", self.socket, "attach-session", "-t", f"={name}"]
         terminal = Terminal(argv, self.env, **size)
         self._terminals.append(terminal)
-        eventually(lambda: self.session_of(terminal) == name, f"{terminal.name} attached to {name}")
+        until(lambda: self.session_of(terminal) == name, f"{terminal.name} attached to {name}")
         return terminal
 
     def clients(self, template: str = "#{client_name}") -> list[str]:
@@ -150,7 +134,7 @@ class UserTmux:
         for terminal in self._terminals:
             terminal.close()
         if pid:
-            eventually(lambda: not is_running(int(pid)), "tmux ends when it is told to")
+            until(lambda: not is_alive(int(pid)), "tmux ends when it is told to")
 
 
 class Prepared:

@@ -13,8 +13,9 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 from pathlib import Path
+
+from .waiting import until
 
 START_S = 20.0
 
@@ -83,7 +84,7 @@ class Compositor:
             env={"PATH": os.environ["PATH"], "HOME": str(folder), **self.environment, **server.environment},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        wait_until((folder / "wayland-t").exists, "weston to listen")
+        until((folder / "wayland-t").exists, "weston to listen")
 
     def stop(self) -> None:
         end(self._process)
@@ -101,7 +102,7 @@ class MessageBus:
                 ["dbus-daemon", "--session", "--nofork", f"--address={address}"],
                 env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-            wait_until((folder / "bus").exists, "the message bus")
+            until((folder / "bus").exists, "the message bus")
             self.environment = {"DBUS_SESSION_BUS_ADDRESS": address}
 
     def stop(self) -> None:
@@ -116,17 +117,6 @@ def end(process: subprocess.Popen) -> None:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.wait()
-
-
-def wait_until(condition, what: str, timeout_s: float = START_S):
-    """Poll until the condition gives something true; returns that."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
-        time.sleep(0.05)
 
 
 def bands(rows: list[bytes]) -> list[list[bytes]]:

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.node_server import PtyProgram
+from support.waiting import until
 
 from termsprawlctl.view import grid, model, svg, text
 
@@ -289,13 +289,6 @@ def test_links_are_found_from_inside_the_project_where_the_app_keeps_it(canvas, 
     folder = source._project_folder(canvas.session_file, str(canvas.data), str(canvas.project), ids)
     assert folder == str(canvas.project)
     assert source._project_folder(canvas.session_file, str(canvas.data), str(tmp_path), ids) is None
-
-
-def until(what, said: str) -> None:
-    end = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < end, said
-        time.sleep(0.05)
 
 
 def test_watching_draws_again_when_something_changes_and_gives_the_screen_back(canvas):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from support.node_server import NodeServer, PtyProgram
-from support.x11_server import wait_until
+from support.processes import is_alive
+from support.waiting import until
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.windows import external, spawn
@@ -105,16 +106,8 @@ class Desk:
         self.server.stop()
         self._display.close()
         for name in self.started():
-            if is_running(self.noted(name)["pid"]):
+            if is_alive(self.noted(name)["pid"]):
                 os.kill(self.noted(name)["pid"], 15)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def refused(done: subprocess.CompletedProcess, status: int = 1) -> str:
@@ -203,8 +196,8 @@ def test_a_closed_window_leaves_the_session_alive_and_no_dead_process_behind(des
     pid = desk.noted("kitty")["pid"]
     assert desk.server.clients("n-1") == [report.client.tty]
     os.kill(pid, 15)
-    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the emulator to be collected")
-    wait_until(lambda: desk.server.clients("n-1") == [], "the client to detach")
+    until(lambda: not Path(f"/proc/{pid}").exists(), "the emulator to be collected")
+    until(lambda: desk.server.clients("n-1") == [], "the client to detach")
     assert desk.server.sessions() == ["ts-n-1"]
 
 
@@ -259,9 +252,9 @@ def test_what_a_failed_emulator_started_is_ended(desk):
     members = lambda: [  # noqa: E731 - polled below
         path.name
         for path in Path("/proc").glob("[0-9]*")
-        if is_running(int(path.name)) and os.getpgid(int(path.name)) == group
+        if is_alive(int(path.name)) and os.getpgid(int(path.name)) == group
     ]
-    wait_until(lambda: not members(), "the rest of the emulator to end")
+    until(lambda: not members(), "the rest of the emulator to end")
 
 
 @pytest.mark.parametrize("behaviour", ["shows nothing", "will not end"])
@@ -269,10 +262,10 @@ def test_giving_up_ends_the_emulator_that_has_not_come_up(desk, behaviour):
     desk.install("kitty", behaviour)
     argv = [desk.ctl, "external", "n-1", "--data", str(desk.server.data)]
     with subprocess.Popen(argv, env={**desk.env, **desk.display}, stdout=subprocess.PIPE) as waiting:
-        wait_until(lambda: desk.started() == ["kitty"], "the emulator to start")
+        until(lambda: desk.started() == ["kitty"], "the emulator to start")
         waiting.send_signal(2)
         assert (waiting.communicate(timeout=20)[0], waiting.returncode) == (b"", 130)
-    wait_until(lambda: not is_running(desk.noted("kitty")["pid"]), "the emulator to end")
+    until(lambda: not is_alive(desk.noted("kitty")["pid"]), "the emulator to end")
 
 
 # --- the right session
@@ -301,7 +294,7 @@ def test_a_session_that_ends_while_the_window_opens_takes_the_emulator_with_it(d
     desk.install("kitty", "is one of a kind")
     told = refused(desk.run("external", "n-1"))
     assert "the terminal of node n-1 ended" in told
-    wait_until(lambda: not is_running(desk.noted("kitty")["pid"]), "the emulator to end")
+    until(lambda: not is_alive(desk.noted("kitty")["pid"]), "the emulator to end")
     assert desk.server.clients("n-10") == []
 
 
@@ -619,7 +612,7 @@ def test_attach_shows_the_node_in_this_terminal_next_to_the_canvas(desk):
     canvas = desk.server.show_on_canvas("n-1")
     program = attaching(desk, "n-1")
     try:
-        wait_until(lambda: b"THIS IS n-1" in program.output, "the node's text")
+        until(lambda: b"THIS IS n-1" in program.output, "the node's text")
         assert len(desk.server.clients("n-1")) == 2
         program.type(b"\x02d")
         status, output = program.ended()
@@ -633,7 +626,7 @@ def test_attach_shows_the_node_in_this_terminal_next_to_the_canvas(desk):
 def test_attach_works_inside_another_tmux(desk):
     program = attaching(desk, "n-1", TMUX="/elsewhere,1,0", TMUX_PANE="%0")
     try:
-        wait_until(lambda: b"THIS IS n-1" in program.output, "the node's text")
+        until(lambda: b"THIS IS n-1" in program.output, "the node's text")
     finally:
         program.stop()
 
@@ -649,7 +642,7 @@ def test_attach_in_the_nodes_own_terminal_is_refused(desk):
     desk.server.open("n-2")
     program = attaching(desk, "n-2", **inside)
     try:
-        wait_until(lambda: b"THIS IS n-2" in program.output, "the other node's text")
+        until(lambda: b"THIS IS n-2" in program.output, "the other node's text")
     finally:
         program.stop()
 

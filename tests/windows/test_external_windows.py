@@ -18,7 +18,8 @@ import pytest
 from support import chosen
 from support.node_server import NodeServer
 from support.running_host import RunningHost
-from support.x11_server import Compositor, MessageBus, XServer, bands, shows, wait_until
+from support.waiting import until
+from support.x11_server import Compositor, MessageBus, XServer, bands, shows
 
 pytestmark = pytest.mark.counterpart
 
@@ -78,11 +79,11 @@ def prove(ctl: str, env: dict[str, str], server: NodeServer, name: str, close) -
     canvas = server.show_on_canvas("n-1")
     report = external(ctl, env, server.data, "--terminal", name)
     # A busy machine may need longer than the command waits for its proof.
-    (tty,) = wait_until(lambda: set(server.clients("n-1")) - {canvas}, f"the window of {name}: {report}")
+    (tty,) = until(lambda: set(server.clients("n-1")) - {canvas}, f"the window of {name}: {report}")
     assert report["client"] is None or report["client"]["tty"] == tty
     assert server.clients("n-10") == []
     close(tty)
-    wait_until(lambda: server.clients("n-1") == [canvas], f"{name} to detach and nothing else")
+    until(lambda: server.clients("n-1") == [canvas], f"{name} to detach and nothing else")
     assert sorted(server.sessions()) == ["ts-n-1", "ts-n-10"]
 
 
@@ -93,10 +94,10 @@ def test_an_emulator_shows_the_node_and_closing_its_window_only_detaches(ctl, sc
 
     def close(_tty: str) -> None:
         # The client attaches before its window is on the screen.
-        for window in wait_until(screen.windows, f"the window of {name} on the screen"):
+        for window in until(screen.windows, f"the window of {name} on the screen"):
             screen.close_window(window)
         try:
-            wait_until(lambda: len(server.clients("n-1")) == 1, "the window to close", timeout_s=2)
+            until(lambda: len(server.clients("n-1")) == 1, "the window to close", patience_s=2)
         except AssertionError:
             # It asks whether a running program may be ended: no answer, the display goes away.
             for window in screen.windows():
@@ -115,7 +116,7 @@ def test_an_emulator_of_wayland_shows_the_node_too(ctl, screen, place, tmp_path_
     if name == "footclient":
         listening = subprocess.Popen(["foot", "--server"], env=env, stderr=subprocess.DEVNULL)
         sockets = Path(env["XDG_RUNTIME_DIR"])
-        wait_until(lambda: list(sockets.glob("foot-*.sock")), "foot's server")
+        until(lambda: list(sockets.glob("foot-*.sock")), "foot's server")
     try:
 
         def close(tty: str) -> None:
@@ -141,7 +142,7 @@ def test_a_default_terminal_that_takes_one_word_shows_the_node(ctl, screen, plac
     env = {**env, "PATH": f"{tmp_path}{os.pathsep}{env['PATH']}"}
 
     def close(_tty: str) -> None:
-        for window in wait_until(screen.windows, f"the window of {name} on the screen"):
+        for window in until(screen.windows, f"the window of {name} on the screen"):
             screen.cut_off(window)
 
     prove(ctl, env, server, "x-terminal-emulator", close)
@@ -164,11 +165,11 @@ def test_the_window_of_a_hosts_node_shows_the_text_of_its_shell(ctl, screen, tmp
         done = host.run("external", node, "--data", str(host.data))
         assert done.returncode == 0, done.stderr
         assert b"in xterm" in done.stdout
-        wait_until(lambda: shows(screen.screenshot(), picture), "the shell's text on the screen")
+        until(lambda: shows(screen.screenshot(), picture), "the shell's text on the screen")
         assert not shows(screen.screenshot(), other)
     finally:
         host.stop("--kill-sessions")
-    wait_until(lambda: not screen.windows(), "the window to go with its session")
+    until(lambda: not screen.windows(), "the window to go with its session")
 
 
 def test_a_host_opens_the_window_for_an_agent(ctl, screen, tmp_path_factory):
@@ -187,7 +188,7 @@ def test_a_host_opens_the_window_for_an_agent(ctl, screen, tmp_path_factory):
         assert host.value("terminal_read", nodeId=node)["nodeId"] == node
     finally:
         host.stop("--kill-sessions")
-    wait_until(lambda: not screen.windows(), "the window to go with its session")
+    until(lambda: not screen.windows(), "the window to go with its session")
 
 
 def host_environment(root: Path, screen: XServer) -> dict[str, str]:
@@ -212,8 +213,8 @@ def picture_of(text: str, screen: XServer, root: Path) -> list[bytes]:
         return lines[0] if len(lines) == 2 and lines[0] == lines[1] else None
 
     try:
-        return wait_until(both_lines, "the reference picture")
+        return until(both_lines, "the reference picture")
     finally:
         program.terminate()
         program.wait()
-        wait_until(lambda: not screen.windows(), "the reference window to go")
+        until(lambda: not screen.windows(), "the reference window to go")

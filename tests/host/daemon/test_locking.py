@@ -16,20 +16,13 @@ import time
 from pathlib import Path
 
 import pytest
+from support.processes import is_alive
 from support.running_host import RunningHost
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
 from termsprawlctl.host.daemon import lock
 from termsprawlctl.host.registry import sessions, status
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.fixture

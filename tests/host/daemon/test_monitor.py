@@ -6,7 +6,7 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from support.terminal_host import wait_until
+from support.waiting import until
 
 from termsprawlctl.host.daemon import monitor
 from termsprawlctl.host.terminals.nodes import Terminals
@@ -51,7 +51,7 @@ class Host(SimpleNamespace):
 
     def wait_for_looks(self, count: int) -> None:
         goal = self.looks + count
-        wait_until(lambda: self.looks >= goal, "another look")
+        until(lambda: self.looks >= goal, "another look")
 
 
 @pytest.fixture
@@ -71,14 +71,14 @@ def watched(monkeypatch, tmp_path_factory):
 def test_a_tmux_that_cannot_be_asked_costs_one_line_until_it_answers_again(watched):
     host, tmux, watching = watched
     binary, tmux.base[0] = tmux.base[0], "/no/tmux"
-    wait_until(lambda: host.told, "the line")
+    until(lambda: host.told, "the line")
     watching.note_end("n-1")
     host.wait_for_looks(5)
     assert host.told == ["terminals cannot be watched: cannot run /no/tmux: No such file or directory."]
     assert host.exits == []  # nothing shows that it has ended
     tmux.base[0] = binary
-    wait_until(lambda: host.exits, "the end")
-    wait_until(lambda: len(host.told) > 1, "the second line")
+    until(lambda: host.exits, "the end")
+    until(lambda: len(host.told) > 1, "the second line")
     host.wait_for_looks(5)
     assert host.told[1:] == ["terminals are watched again"]
     assert host.exits == [("exit", "n-1")]
@@ -88,6 +88,6 @@ def test_a_tmux_that_cannot_be_asked_costs_one_line_until_it_answers_again(watch
 def test_a_fault_that_lasts_is_logged_once(watched):
     host, _, _ = watched
     host.fault = KeyError("x")
-    wait_until(lambda: host.faults, "the fault")
+    until(lambda: host.faults, "the fault")
     host.wait_for_looks(10)
     assert host.faults == 1

@@ -11,7 +11,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.terminal_host import TerminalHost, wait_until
+from support.terminal_host import TerminalHost
+from support.waiting import until
 
 from termsprawlctl.host.daemon import audit
 from termsprawlctl.host.daemon.audit import Audit, Follower, describe, past
@@ -32,7 +33,7 @@ class Watcher:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         # It shows what happens after it has begun: ask until it shows that we asked.
-        wait_until(lambda: host.call("session_info") and self.lines, "the first event")
+        until(lambda: host.call("session_info") and self.lines, "the first event")
 
     def _read(self) -> None:
         for line in self.process.stdout:
@@ -83,7 +84,7 @@ def test_it_streams_nodes_calls_output_and_ends_and_ends_with_the_host(host, wat
     ended = host.open()
     ended.run("exit 0")
     terminal.value("terminal_close")
-    wait_until(lambda: len(watcher.events("exit")) == 2, "both ends")
+    until(lambda: len(watcher.events("exit")) == 2, "both ends")
     assert host.stop().returncode == 0
     assert watcher.ended() == (0, b"")
     person = json.loads(Path(host.session_file).read_text())["nodeId"]
@@ -116,7 +117,7 @@ def test_ctrl_c_ends_it_with_130_and_without_a_word(host, watch):
 def test_it_ends_when_nobody_reads_any_more(host):
     argv = [host.ctl, "host", "watch", "--data", str(host.data)]
     with subprocess.Popen(argv, env=host.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as watching:
-        wait_until(lambda: host.call("session_info") and select.select([watching.stdout], [], [], 0)[0], "a line")
+        until(lambda: host.call("session_info") and select.select([watching.stdout], [], [], 0)[0], "a line")
         # The other end of its standard output is closed, as `| head -1` does.
         watching.stdout.close()
         assert watching.wait(30) == 0
@@ -153,11 +154,11 @@ def test_people_at_their_windows_are_told(host, watch):
         return any(event["what"] == what and event["node"] == terminal.node_id for event in watcher.events("person"))
 
     try:
-        wait_until(lambda: saw("attached"), "attached")
-        wait_until(lambda: saw("typed"), "typed")
+        until(lambda: saw("attached"), "attached")
+        until(lambda: saw("typed"), "typed")
     finally:
         window.stop()
-    wait_until(lambda: saw("detached"), "detached")
+    until(lambda: saw("detached"), "detached")
 
 
 def test_no_payload_and_no_token_is_ever_logged(host):
@@ -175,7 +176,7 @@ def test_no_payload_and_no_token_is_ever_logged(host):
     ):
         host.call(request["operation"], **(request["args"] if isinstance(request["args"], dict) else {}))
     terminal.value("terminal_close")
-    wait_until(lambda: any(event["event"] == "exit" for event in past(str(host.data / "audit"))), "the end")
+    until(lambda: any(event["event"] == "exit" for event in past(str(host.data / "audit"))), "the end")
     for path in (host.data / "audit").iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         content = path.read_text()

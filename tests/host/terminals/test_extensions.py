@@ -9,7 +9,8 @@ import pytest
 from support import chosen
 from support.node_server import PtyProgram
 from support.running_host import RunningHost
-from support.terminal_host import start_host, wait_until
+from support.terminal_host import start_host
+from support.waiting import until
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.operations import extensions
@@ -53,7 +54,7 @@ def test_a_wait_looks_from_the_last_thing_that_its_caller_did_there(bash):
     assert bash.value("terminal_wait", pattern="n..dle", timeoutMs=300)["reason"] == "timeout"
     bash.type("echo need'le'\r")
     bash.wait_for("\nneedle\n$ echo hay")
-    wait_until(lambda: bash.screen().splitlines().count("needle") == 2, "the output")
+    until(lambda: bash.screen().splitlines().count("needle") == 2, "the output")
     for condition in ({"text": "needle"}, {"pattern": "^n..dle$"}):
         assert bash.value("terminal_wait", timeoutMs=0, **condition)["match"] == "needle"
 
@@ -73,7 +74,7 @@ def test_what_ended_between_two_calls_is_not_missed(bash):
     assert done["timedOut"]
     gate.touch()
     bash.wait_for("\nover")
-    wait_until(lambda: bash.screen().endswith("$"), "the prompt")
+    until(lambda: bash.screen().endswith("$"), "the prompt")
     # However late, and more than once.
     for _ in range(2):
         ended = bash.value("terminal_wait", exit=True, timeoutMs=0)
@@ -361,7 +362,7 @@ def test_while_a_person_types_nothing_is_sent_and_control_clients_do_not_count(b
     host, target = bash.host, f"=ts-{bash.node_id}"
     window = PtyProgram(attach(host, target), host.env)
     try:
-        wait_until(lambda: host.tmux("list-clients", "-t", target).stdout, "the window")
+        until(lambda: host.tmux("list-clients", "-t", target).stdout, "the window")
         window.type(b"\x15")
         seen = revision(bash)
         error = bash.refusal("terminal_send", text="no", expectRevision=seen, requestId="p")
@@ -370,7 +371,7 @@ def test_while_a_person_types_nothing_is_sent_and_control_clients_do_not_count(b
         window.stop()
     control = PtyProgram(attach(host, target, "-C"), host.env)
     try:
-        wait_until(lambda: b"1" in host.tmux("list-clients", "-t", target, "-F", "#{client_control_mode}").stdout, "it")
+        until(lambda: b"1" in host.tmux("list-clients", "-t", target, "-F", "#{client_control_mode}").stdout, "it")
         bash.value("terminal_send", text="yes", expectRevision=revision(bash), requestId="p")
     finally:
         control.stop()

@@ -7,7 +7,8 @@ import os
 import pytest
 from support import chosen
 from support.node_server import PtyProgram
-from support.terminal_host import start_host, wait_until
+from support.terminal_host import start_host
+from support.waiting import until
 
 from termsprawlctl.host.terminals.foreground import NAMES
 
@@ -97,7 +98,7 @@ def test_the_shell_keeps_its_state_and_gets_nothing_new(terminal):
     # Typed by hand: nothing of ours is defined while the prompt is there.
     listed, over = terminal.host.project / "set", terminal.host.project / "over"
     terminal.value("terminal_submit", command=f"set >{listed}; touch {over}")
-    wait_until(over.exists, "the list of variables")
+    until(over.exists, "the list of variables")
     assert "PWD" in before
     assert "PWD" in listed.read_text()
     assert "__termsprawl" not in listed.read_text()
@@ -115,7 +116,7 @@ def test_a_command_of_many_lines_runs_as_it_stands(terminal):
 def test_a_command_that_reads_gets_what_is_typed_meanwhile(terminal):
     running = terminal.in_background("terminal_run", command="read line; echo got-$line")
     # While it waits the project's other operations go on; nothing here would end otherwise.
-    wait_until(lambda: terminal.screen().rstrip().endswith(("got-$line", "read>")), "the command's start")
+    until(lambda: terminal.screen().rstrip().endswith(("got-$line", "read>")), "the command's start")
     terminal.type("typed\r")
     done = running.value()
     assert done["output"].splitlines()[-1] == "got-typed"
@@ -353,12 +354,12 @@ def test_while_a_person_types_nothing_is_run(bash):
     attach = ["tmux", "-S", str(socket), "attach-session", "-t", f"=ts-{bash.node_id}"]
     window = PtyProgram(attach_argv(attach, bash.host.env), bash.host.env)
     try:
-        wait_until(lambda: bash.host.tmux("list-clients", "-t", f"=ts-{bash.node_id}").stdout, "the window")
+        until(lambda: bash.host.tmux("list-clients", "-t", f"=ts-{bash.node_id}").stdout, "the window")
         window.type(b"\x15")
         error = bash.refusal("terminal_run", command="echo no")
         assert error.startswith(f"A person is typing in terminal {bash.node_id}")
         # Left alone for a moment it is accepted.
-        done = wait_until(lambda: bash.call("terminal_run", command="echo yes").get("value"), "the run")
+        done = until(lambda: bash.call("terminal_run", command="echo yes").get("value"), "the run")
         assert done["output"] == "yes"
     finally:
         window.stop()
@@ -385,11 +386,11 @@ def test_the_scripts_of_ended_commands_are_gone(bash):
     def scripts() -> list[str]:
         return [path.name for path in (bash.host.data / "run").iterdir() if not path.name.endswith(".out")]
 
-    wait_until(lambda: not scripts(), "the end of other tests' scripts")
+    until(lambda: not scripts(), "the end of other tests' scripts")
     bash.run("echo one")
     assert scripts() == []
     bash.run("sleep 100", timeoutMs=0)
     assert len(scripts()) == 1
     bash.value("terminal_close")
-    wait_until(lambda: not scripts(), "the script's end")
+    until(lambda: not scripts(), "the script's end")
     assert not (bash.host.data / "run" / f"{bash.node_id}.out").exists()

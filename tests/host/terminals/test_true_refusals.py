@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 from support import chosen
-from support.terminal_host import start_host, wait_until
+from support.terminal_host import start_host
+from support.waiting import until
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_a_node_stays_its_pane_whatever_is_made_beside_it(bash_host, bash, chang
         assert bash_host.tmux(change, "-t", session, "cat").returncode == 0
     assert bash.run("echo here")["output"] == "here"
     bash.value("terminal_submit", command="sleep 300")
-    wait_until(lambda: bash.screen().endswith("sleep 300"), "the command")
+    until(lambda: bash.screen().endswith("sleep 300"), "the command")
     bash.value("terminal_interrupt")
     assert bash.value("terminal_wait", exit=True)["reason"] == "exit"
     assert "here" in bash.screen()
@@ -48,7 +49,7 @@ def test_a_node_stays_its_pane_whatever_is_made_beside_it(bash_host, bash, chang
 def test_a_pane_that_is_gone_has_ended_although_its_session_lives(bash_host, bash):
     bash_host.tmux("split-window", "-d", "-t", f"=ts-{bash.node_id}:", "cat")
     bash.value("terminal_submit", command="exit")
-    wait_until(lambda: "has ended" in str(bash.call("terminal_read").get("error")), "the end")
+    until(lambda: "has ended" in str(bash.call("terminal_read").get("error")), "the end")
     for operation, args in (("terminal_run", {"command": "ls"}), ("terminal_submit", {"command": "ls"})):
         assert "has ended" in bash.refusal(operation, **args)
     assert bash.value("terminal_close")["closed"]
@@ -70,7 +71,7 @@ def test_a_deleted_socket_file_is_no_end(bash_host, bash):
     assert "No such file or directory" in bash_host.call("terminal_open")["error"]
     assert bash.node_id in [node["id"] for node in bash_host.value("canvas_list")]
     bash_host.stop("--kill-sessions")
-    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the server's end")
+    until(lambda: not os.path.exists(f"/proc/{pid}"), "the server's end")
 
 
 # -- nothing runs twice
@@ -140,7 +141,7 @@ def test_what_reads_lines_gets_them_and_is_named(bash):
     assert bash.value("terminal_submit", command="to cat")["foreground"] == "cat"
     bash.wait_for("to cat\nto cat")
     bash.value("terminal_interrupt")
-    wait_until(lambda: "foreground" not in bash.value("terminal_submit", command="true"), "the shell itself")
+    until(lambda: "foreground" not in bash.value("terminal_submit", command="true"), "the shell itself")
     bash.value("terminal_submit", command="python3 -q")
     bash.wait_for(">>>")
     assert bash.value("terminal_submit", command="print(40 + 2)")["foreground"].startswith("python")
