@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -97,3 +98,8 @@ class RunningHost:
         return subprocess.run(
             ["tmux", "-S", str(socket), *words], env=self.env, capture_output=True, check=False, timeout=20
         )
+
+    def attach_argv(self, target: str, *flags: str) -> list[str]:
+        """The command of a window that shows a session of the host's tmux."""
+        socket = str(self.data / "tmux-sockets" / "termsprawl")
+        return [shutil.which("tmux", path=self.env["PATH"]), *flags, "-S", socket, "attach-session", "-t", target]

@@ -142,11 +142,10 @@ def test_without_a_host_there_is_nothing_to_watch_but_a_log_to_read(host):
 
 def test_people_at_their_windows_are_told(host, watch):
     from support.node_server import PtyProgram
-    from test_extensions import attach
 
     watcher = watch("--json")
     terminal = host.open()
-    window = PtyProgram(attach(host, f"=ts-{terminal.node_id}"), host.env)
+    window = PtyProgram(host.attach_argv(f"=ts-{terminal.node_id}"), host.env)
 
     def saw(what: str) -> bool:
         if what == "typed":

@@ -9,6 +9,7 @@ import time
 import pytest
 from support import agent_clis
 from support.fake_provider import FakeProvider
+from support.launched_agents import CONFIGURE, READY
 from support.running_host import RunningHost
 
 pytestmark = [pytest.mark.counterpart, pytest.mark.timeout(600)]
@@ -25,42 +26,6 @@ SCRIPT = {
     "side": "x",
 }
 TIMEOUT_S = 120.0
-
-
-def configure_codex(cli) -> None:
-    config = cli.home / ".codex" / "config.toml"
-    # Only what the host gives it: the server of the batch tests goes.
-    text = config.read_text().partition("[mcp_servers.termsprawl]")[0]
-    trusted = f'[projects.{json.dumps(str(cli.project))}]\ntrust_level = "trusted"\n'
-    # With an older model it greets with an offer to change to this one.
-    settings = 'model = "gpt-6-sol"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
-    config.write_text(settings + text + trusted)
-
-
-def configure_opencode(cli) -> None:
-    config = json.loads(cli.env.pop("OPENCODE_CONFIG_CONTENT"))
-    del config["mcp"]
-    folder = cli.home / ".config" / "opencode"
-    folder.mkdir(parents=True)
-    (folder / "opencode.json").write_text(json.dumps({**config, "model": "fake/fake-model"}))
-
-
-def configure_claude(cli) -> None:
-    state = {
-        "hasCompletedOnboarding": True,
-        "theme": "dark",
-        "customApiKeyResponses": {"approved": ["sk-fake"], "rejected": []},
-        "projects": {str(cli.project): {"hasTrustDialogAccepted": True}},
-    }
-    (cli.home / ".claude.json").write_text(json.dumps(state))
-    (cli.home / ".claude").mkdir()
-    settings = {"permissions": {"allow": ["mcp__termsprawl"], "defaultMode": "default"}, "model": "claude-sonnet-4-5"}
-    (cli.home / ".claude" / "settings.json").write_text(json.dumps(settings))
-
-
-CONFIGURE = {"codex": configure_codex, "opencode": configure_opencode, "claude": configure_claude}
-# What the prompt of each looks like once it takes input.
-READY = {"codex": "Ask Codex", "opencode": "Ask anything", "claude": "\u276f"}
 
 
 def wait_for(host, node: str, condition, timeout_s: float = TIMEOUT_S) -> str:

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
 from support import agent_clis
 from support.fake_provider import FakeProvider
+from support.launched_agents import CONFIGURE, READY
 from support.running_host import RunningHost
-from test_launch_agents import CONFIGURE, READY
+from support.waiting import until
 
 pytestmark = pytest.mark.counterpart
 
 DONE = "The work is done."
 TASK = "count the files\n  in this folder; then say so;\n!ls"
 TIMEOUT_S = 90.0
-
-
-def wait_for(condition):
-    end = time.monotonic() + TIMEOUT_S
-    while True:
-        value = condition()
-        if value or time.monotonic() > end:
-            return value
-        time.sleep(0.1)
 
 
 # opencode takes it as well; its start alone is longer than both of these tests.
@@ -59,7 +50,7 @@ def test_a_task_is_submitted_at_the_agents_prompt_as_one_message(ctl, hermetic_e
 
 
 def read_back(host, node: str, head: str) -> None:
-    assert wait_for(lambda: DONE in host.value("context_read")["text"])
+    until(lambda: DONE in host.value("context_read")["text"], "its words in its transcript", TIMEOUT_S)
     text = host.value("context_read")["text"]
     assert text.startswith(f"# {node} (claude) claude\n\nuser, ")
     assert head in text

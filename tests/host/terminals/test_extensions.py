@@ -8,7 +8,6 @@ import threading
 import pytest
 from support import chosen
 from support.node_server import PtyProgram
-from support.running_host import RunningHost
 from support.terminal_host import start_host
 from support.waiting import until
 
@@ -360,7 +359,7 @@ def test_keys_have_the_names_that_people_use():
 
 def test_while_a_person_types_nothing_is_sent_and_control_clients_do_not_count(bash):
     host, target = bash.host, f"=ts-{bash.node_id}"
-    window = PtyProgram(attach(host, target), host.env)
+    window = PtyProgram(host.attach_argv(target), host.env)
     try:
         until(lambda: host.tmux("list-clients", "-t", target).stdout, "the window")
         window.type(b"\x15")
@@ -369,19 +368,12 @@ def test_while_a_person_types_nothing_is_sent_and_control_clients_do_not_count(b
         assert error.startswith(f"A person is typing in terminal {bash.node_id}; nothing was typed.")
     finally:
         window.stop()
-    control = PtyProgram(attach(host, target, "-C"), host.env)
+    control = PtyProgram(host.attach_argv(target, "-C"), host.env)
     try:
         until(lambda: b"1" in host.tmux("list-clients", "-t", target, "-F", "#{client_control_mode}").stdout, "it")
         bash.value("terminal_send", text="yes", expectRevision=revision(bash), requestId="p")
     finally:
         control.stop()
-
-
-def attach(host: RunningHost, target: str, *flags: str) -> list[str]:
-    import shutil
-
-    socket = str(host.data / "tmux-sockets" / "termsprawl")
-    return [shutil.which("tmux", path=host.env["PATH"]), *flags, "-S", socket, "attach-session", "-t", target]
 
 
 def test_an_agent_may_watch_its_own_terminal_but_not_type_into_it(bash):
