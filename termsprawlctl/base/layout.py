@@ -10,9 +10,10 @@
 Only the embedded host: `agent-tools/host.flock`, `agent-tools/guides/`,
 `agent-tools/projects/<projectId>.json`, `host.log`, `audit/` (what happened), `run/`
 (pipes of terminals' output and scripts of commands that run),
-`tmux-sockets/termsprawl.pid` (the tmux server's process id), and
+`tmux-sockets/termsprawl.pid` (the tmux server's process id),
+`tmux-sockets/http` (the host's own socket, for callers from another machine), and
 `tmux-sockets/termsprawl.path`, one line that names the real socket where the
-usual path would be too long for the system.
+usual path would be too long for the system; `http` is beside it then.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 DATA_VARIABLE = "TERMSPRAWL_DATA"
 NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 SESSION_PREFIX = "ts-"
+HOST_SOCKET = "http"  # beside the tmux socket
 MAX_POINTER_BYTES = 4096  # a path that the system takes is shorter
 
 
@@ -83,6 +85,10 @@ class DataPaths:
         if not os.path.isabs(path) or "\0" in path:  # no file, or none that a host wrote
             return os.path.join(self.tmux_sockets, "termsprawl")
         return path
+
+    def host_socket(self) -> str:
+        """The socket on which the embedded host answers as on its port."""
+        return os.path.join(os.path.dirname(self.tmux_socket()), HOST_SOCKET)
 
     def tmux_base_args(self) -> list[str]:
         """The words between `tmux` and its command."""

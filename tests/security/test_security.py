@@ -54,7 +54,7 @@ ALLOWED = {
         "share/client.py": "a unix socket, checked by endpoint.py",
         "share/directory.py": "a unix socket, made or checked here",
         "share/sharing/server.py": "the unix socket of directory.py",
-        "host/http/server.py": "listens on 127.0.0.1 by number",
+        "host/http/server.py": "listens on 127.0.0.1 by number, and on a unix socket in its private directory",
         "agents/runs/child.py": "a pair of sockets, to its own child",
         "doctor/connection.py": "127.0.0.1, see transport.HOST",
         "base/waiting.py": "reads from the sockets of others",

@@ -156,9 +156,10 @@ def _remove_short_socket(paths: DataPaths) -> None:
     """Take away the directory that a host made for its socket elsewhere, if it made one."""
     if not os.path.exists(paths.tmux_socket_pointer):
         return
-    socket = paths.tmux_socket()
+    socket, host_socket = paths.tmux_socket(), paths.host_socket()
     remove_quietly(paths.tmux_socket_pointer)
     remove_quietly(socket)
+    remove_quietly(host_socket)  # of a host that was killed
     with contextlib.suppress(OSError):
         os.rmdir(os.path.dirname(socket))
 

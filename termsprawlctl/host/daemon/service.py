@@ -18,7 +18,7 @@ from ...app.discovery import Unavailable, read_named
 from ...base import log, tempfiles
 from ...base.errors import FAILED, OK, CtlError
 from ...base.files import Explained, named_directory, private_directory, remove_quietly, write_atomically
-from ...base.layout import DataPaths, state_directory
+from ...base.layout import HOST_SOCKET, DataPaths, state_directory
 from ...base.ownership import is_ours
 from ...base.program import program_file
 from ...base.tmux import MAX_SOCKET_PATH_BYTES, find
@@ -137,7 +137,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         host.audit.event("host-started", pid=os.getpid(), instance=host.instance_id)
         host.monitor.start()
         with Explained("cannot listen on 127.0.0.1"):
-            server = Server(host)
+            server = Server(host, paths.host_socket())
         listener = threading.Thread(target=server.serve_forever, daemon=True)
         listener.start()
         lock.publish(server.url)
@@ -153,6 +153,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         host.streams.detach_all()
         host.plain_directory.leave()
         if status == OK:  # else the data directory is gone, or another server's
+            remove_quietly(paths.host_socket())
             host.audit.event("host-stopped")
         host.log("stopped; terminals keep running" if status == OK else "stopped")
         return status
@@ -230,5 +231,6 @@ def _remove_socket_elsewhere(host: Host) -> None:
     directory = os.path.dirname(socket)
     if os.path.basename(directory).startswith(_SHORT_PREFIX):
         remove_quietly(socket)
+        remove_quietly(os.path.join(directory, HOST_SOCKET))
         with contextlib.suppress(OSError):
             os.rmdir(directory)

@@ -70,8 +70,9 @@ class Admitted:
     a2a: a2a.Asked | None  # what it asks of that facade; None for POST /call
 
 
-def admit(host: Any, head: http1.RequestHead, port: int) -> Admitted:
-    """Check a request's head; `port` is the one that it came to. Raises Refused."""
+def admit(host: Any, head: http1.RequestHead, port: int | None) -> Admitted:
+    """Check a request's head; `port` is the one that it came to, None for the socket. Raises Refused."""
+    port = _forwarded_port(head) if port is None else port
     facade = a2a.asked(head.method, head.path, port)
     if "origin" in head or (head.method != "POST" and not facade) or not _is_for_us(head, port):
         raise Refused(403, UNSUPPORTED)
@@ -202,6 +203,12 @@ def _is_for_us(head: http1.RequestHead, port: int) -> bool:
     return set(head.all("host")) <= {
         name + suffix for name in ("127.0.0.1", "localhost") for suffix in ("", f":{port}")
     }
+
+
+def _forwarded_port(head: http1.RequestHead) -> int:
+    """The port of the caller's machine that leads to our socket: who got through to it is this user."""
+    port = head.first("host").rpartition(":")[2]
+    return int(port) if port.isdecimal() and port.isascii() else 0
 
 
 def _token(head: http1.RequestHead) -> str:

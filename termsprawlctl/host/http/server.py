@@ -1,4 +1,4 @@
-"""The loopback HTTP server: POST /call, one request per connection.
+"""The HTTP server on loopback and on a socket of the user's own: POST /call, one request per connection.
 
 One thread reads all connections and answers what never waits; a call that may wait gets a
 thread of its own once its whole request is there and its token is known. So strangers, slow
@@ -22,6 +22,7 @@ from typing import Any
 
 from ...app import http1
 from ...base import threads
+from ...base.files import remove_quietly
 from ...base.waiting import Deadline
 from . import calls
 
@@ -52,10 +53,11 @@ _PROCESSING = b"HTTP/1.1 %d Processing\r\n\r\n" % http1.PROCESSING
 class Connection:
     """One client, from its accept to its close."""
 
-    __slots__ = ("admitted", "is_over", "is_watched", "received", "since_s", "socket")
+    __slots__ = ("admitted", "is_over", "is_watched", "port", "received", "since_s", "socket")
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket, port: int | None) -> None:
         self.socket = connected
+        self.port = port  # that it came to; None for the socket
         self.since_s = time.monotonic()
         self.received = b""
         self.admitted: calls.Admitted | None = None  # once its head was read and its token is known
@@ -99,16 +101,23 @@ class CallThreads:
 
 
 class Server:
-    """Serves one host on 127.0.0.1 at a port of the system's choice."""
+    """Serves one host on 127.0.0.1 at a port of the system's choice, and on a unix socket where `path` names one.
 
-    def __init__(self, host: Any) -> None:
+    Raises OSError.
+    """
+
+    def __init__(self, host: Any, path: str = "") -> None:
         self._host = host
         self._max_connections = connections_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listening.bind(("127.0.0.1", 0))
-        self._listening.listen(BACKLOG)
-        self._listening.setblocking(False)
         self.port = self._listening.getsockname()[1]
+        self._listeners: dict[socket.socket, int | None] = {self._listening: self.port}
+        if path:
+            self._listeners[_at_path(path)] = None
+        for listening in self._listeners:
+            listening.listen(BACKLOG)
+            listening.setblocking(False)
         self.url = f"http://127.0.0.1:{self.port}/call"
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
@@ -139,7 +148,8 @@ class Server:
                     self._host.log_fault()
             self._end_late()
         self._selector.close()
-        self._listening.close()
+        for listening in self._listeners:
+            listening.close()
         for connection in [*self._sending, *self._lingering]:
             connection.socket.close()
 
@@ -160,31 +170,36 @@ class Server:
             self._accepts_from_s = time.monotonic() + PROOF_WAIT_S / 2
             if time.monotonic() > self._full_since_s + PLACE_WAIT_S:
                 self._full_since_s = time.monotonic()
-                with contextlib.suppress(OSError):
-                    self._listening.accept()[0].close()
+                for listening in self._listeners:
+                    with contextlib.suppress(OSError):
+                        listening.accept()[0].close()
             return
         self._accepts_from_s = None
-        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+        for listening, port in self._listeners.items():
+            self._selector.register(listening, selectors.EVENT_READ, partial(self._accept, listening, port))
 
     def _stop_accepting(self, pause_s: float) -> None:
-        self._selector.unregister(self._listening)
+        for listening in self._listeners:
+            self._selector.unregister(listening)
         self._accepts_from_s = time.monotonic() + pause_s
         self._full_since_s = time.monotonic()
 
-    def _accept(self) -> None:
+    def _accept(self, listening: socket.socket, port: int | None) -> None:
         for _ in range(BACKLOG):
+            if self._accepts_from_s is not None:
+                return  # paused by another listener's clients
             if self.open_connections >= self._max_connections:
                 self._stop_accepting(0.0)
                 return
             try:
-                connected, _ = self._listening.accept()
+                connected, _ = listening.accept()
             except OSError as error:
                 if error.errno in _SHORTAGE:
                     self._drop_stranger(0.0)
                     self._stop_accepting(SHORTAGE_PAUSE_S)
                 return
             connected.setblocking(False)
-            connection = Connection(connected)
+            connection = Connection(connected, port)
             with self._lock:
                 self.open_connections += 1
             self._sending[connection] = None
@@ -248,7 +263,7 @@ class Server:
             if head is None:
                 self._close(connection)
                 return
-            connection.admitted = calls.admit(self._host, head, self.port)
+            connection.admitted = calls.admit(self._host, head, connection.port)
         except http1.CutShort:
             if is_end:
                 self._answer(connection, calls.refusal(400, calls.UNSUPPORTED))
@@ -389,6 +404,19 @@ class Server:
     def drain(self, timeout_s: float) -> bool:
         """Wait until no call runs; False when the time is up first."""
         return self._threads.drain(timeout_s)
+
+
+def _at_path(path: str) -> socket.socket:
+    """A unix socket at a path in a private directory of our own; one of an ended host makes room. Raises OSError."""
+    remove_quietly(path)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bound.bind(path)
+        os.chmod(path, 0o600)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 def connections_within(descriptors: int) -> int:

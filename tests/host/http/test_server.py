@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import socket
+import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.running_host import RunningHost
+
+from termsprawlctl.base.layout import DataPaths
 
 PATHS_AND_METHODS = [
     (b"GET", b"/call", 403),
@@ -27,6 +32,19 @@ REVOKED = {"ok": False, "error": "Unknown or revoked session"}
 def exchange(port: int, data: bytes) -> tuple[int, dict]:
     """Send bytes, read to the end; returns (status, ToolResult)."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+        sock.sendall(data)
+        answer = b""
+        while chunk := sock.recv(65536):
+            answer += chunk
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+def exchange_by_socket(path: str, data: bytes) -> tuple[int, dict]:
+    """The same over the host's own socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(30)
+        sock.connect(path)
         sock.sendall(data)
         answer = b""
         while chunk := sock.recv(65536):
@@ -289,3 +307,44 @@ def test_who_asks_for_it_hears_that_a_call_has_begun_and_only_waits_and_nobody_e
     assert answer.startswith(b"HTTP/1.1 200 ")
     at_once = received(host.port(), request(INFO, host.token(), extra=b"prefer: processing\r\n"))
     assert at_once.startswith(b"HTTP/1.1 200 ")
+
+
+# The host's own socket, to which a port of another machine may lead
+
+
+def test_the_socket_answers_as_the_port_does_and_is_private(host):
+    path = DataPaths(str(host.data)).host_socket()
+    body = b'{"operation": "session_info", "args": {}}'
+    assert exchange_by_socket(path, request(body, host.token())) == exchange(host.port(), request(body, host.token()))
+    assert exchange_by_socket(path, request(body, "0" * 64)) == (401, REVOKED)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        (b"127.0.0.1:1", 200),
+        (b"localhost:65000", 200),
+        (b"127.0.0.1", 200),
+        (b"evil.example:1", 403),
+        (b"evil.example", 403),
+        (b"127.0.0.1:1:1", 403),
+        (b"127.0.0.1:x", 403),
+    ],
+)
+def test_a_request_over_the_socket_names_loopback_with_the_port_that_leads_to_it(name, status, host):
+    data = request(b'{"operation": "session_info", "args": {}}', host.token()).replace(
+        b"host: 127.0.0.1\r", b"host: %s\r" % name
+    )
+    assert exchange_by_socket(DataPaths(str(host.data)).host_socket(), data)[0] == status
+
+
+def test_the_socket_of_a_killed_host_makes_room_and_an_ended_host_leaves_none(host):
+    path = DataPaths(str(host.data)).host_socket()
+    os.kill(json.loads(host.run("host", "status", "--json", "--data", str(host.data)).stdout)["pid"], signal.SIGKILL)
+    assert os.path.exists(path)
+    host.start()
+    assert exchange_by_socket(path, request(b'{"operation": "session_info", "args": {}}', host.token()))[0] == 200
+    host.stop()
+    assert not os.path.exists(path)
