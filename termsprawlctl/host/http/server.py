@@ -109,15 +109,7 @@ class Server:
     def __init__(self, host: Any, path: str = "") -> None:
         self._host = host
         self._max_connections = connections_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        self._listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._listening.bind(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self._listeners: dict[socket.socket, int | None] = {self._listening: self.port}
-        if path:
-            self._listeners[_at_path(path)] = None
-        for listening in self._listeners:
-            listening.listen(BACKLOG)
-            listening.setblocking(False)
+        self._listeners, self.port = _listeners(path)
         self.url = f"http://127.0.0.1:{self.port}/call"
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
@@ -404,6 +396,20 @@ class Server:
     def drain(self, timeout_s: float) -> bool:
         """Wait until no call runs; False when the time is up first."""
         return self._threads.drain(timeout_s)
+
+
+def _listeners(path: str) -> tuple[dict[socket.socket, int | None], int]:
+    """(what listens, with its port where it has one; the port). Raises OSError."""
+    on_loopback = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    on_loopback.bind(("127.0.0.1", 0))
+    port = on_loopback.getsockname()[1]
+    found: dict[socket.socket, int | None] = {on_loopback: port}
+    if path:
+        found[_at_path(path)] = None
+    for listening in found:
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+    return found, port
 
 
 def _at_path(path: str) -> socket.socket:
