@@ -139,13 +139,15 @@ def write_atomically(
     owner: tuple[int, int] | None = None,
     *,
     exact: bool = False,
+    is_synced: bool = True,
 ) -> None:
     """Replace the file at path in one step: readers see the old or the new bytes, whole.
 
     Its mode is `mode`, whatever the umask says; its owner this user or, where this process may give
     files away, `owner` (user id, group id). `before_replace()` is called at the last
     moment before that step; what it raises stops it. `exact`: no directory of the path may be
-    a link by now; a link in the file's own place is replaced in any case. Raises OSError; the old file is then as
+    a link by now; a link in the file's own place is replaced in any case. `is_synced`: it is on the
+    disk first, so that a power cut leaves one of the two, too. Raises OSError; the old file is then as
     it was and no temporary file is left. Signals that end a process wait until it is done;
     what SIGKILL leaves is removed by the next write of this file.
     """
@@ -165,7 +167,8 @@ def write_atomically(
                         _give(descriptor, owner)
                     os.fchmod(descriptor, mode)
                     write_all(descriptor, data)
-                    os.fsync(descriptor)
+                    if is_synced:
+                        os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
                 if before_replace is not None:

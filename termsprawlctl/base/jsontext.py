@@ -24,20 +24,38 @@ def loads(text: str | bytes) -> object:
     hold a secret) for anything that is not strict JSON, or is nested deeper than
     MAX_DEPTH.
     """
-    if isinstance(text, (bytes, bytearray)):
-        try:
-            text = text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    text = text.removeprefix("\ufeff") if isinstance(text, str) else decode(text)
     try:
-        value = _DECODER.decode(text.removeprefix("\ufeff"))
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise ValueError("nested too deep") from None
-    if not _within_depth(value):
+    if not _within_depth(value, text.count("{") + text.count("[")):
         raise ValueError("nested too deep")
     return value
+
+
+def decode(data: bytes | bytearray) -> str:
+    """The text that bytes are in UTF-8, without a BOM. Raises ValueError."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start}") from None
+
+
+def decode_at(text: str, index: int, level: int) -> tuple[object, int]:
+    """The value that begins at an index, `level` levels deep, and where it ends; as strict as loads().
+
+    Raises ValueError.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, index)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not _within_depth(value, text.count("{", index, end) + text.count("[", index, end), level):
+        raise ValueError("nested too deep")
+    return value, end
 
 
 def pretty(value: object) -> str:
@@ -89,9 +107,13 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _within_depth(value: object) -> bool:
+def _within_depth(value: object, brackets: int, outer: int = 0) -> bool:
+    """Whether a value is not too deep; `brackets`, how many open in its text, tells it of most without a look."""
+    most = MAX_DEPTH - outer
+    if brackets <= most:
+        return True
     level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(MAX_DEPTH):
+    for _ in range(most):
         if not level:
             return True
         level = [

@@ -6,6 +6,7 @@
 Coordinates and sizes are pixels; the position of a node with a `parentId` is relative to
 that group. Keys and node types that are not named here stay as they are. Each function
 that changes something either does all of it or raises CtlError before the first change.
+A node that stands in the document is replaced, never changed: others may hold it, too.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def remove(document: dict, node_id: str) -> None:
 
 def move(document: dict, node_id: str, x: float, y: float) -> dict:
     """Set a node's position, relative to its group where it has one; returns {x, y}."""
-    (node,) = nodes(document, [node_id])
+    (node,) = _replaced(document, [node_id])
     return _set(node, "position", x=_plain(x), y=_plain(y))
 
 
@@ -94,6 +95,7 @@ def resize(document: dict, node_id: str, width: float, height: float) -> dict:
             f"{width:g}x{height:g} is not a size for {node_id}.",
             f"Choose one from {least[0]}x{least[1]} to {MAX_SIZE[0]}x{MAX_SIZE[1]}.",
         )
+    (node,) = _replaced(document, [node_id])
     size = _set(node, "style", width=_plain(width), height=_plain(height))
     node.update(size)
     return size
@@ -124,10 +126,11 @@ def group(document: dict, group_id: str, node_ids: list[str], title: str) -> dic
         "style": {"width": right - left, "height": bottom - top},
         "data": {"kind": "group", "title": title},
     }
-    for node, (x, y, _, _) in zip(members, boxes):
+    identities = set(map(id, members))
+    first = next(index for index, node in enumerate(document["nodes"]) if id(node) in identities)
+    for node, (x, y, _, _) in zip(_replaced(document, node_ids), boxes):
         _set(node, "position", x=x - left, y=y - top)
         node["parentId"] = group_id
-    first = min(index for index, node in enumerate(document["nodes"]) if any(node is member for member in members))
     document["nodes"].insert(first, frame)
     return frame
 
@@ -172,21 +175,30 @@ def _add(document: dict, node_id: str, kind: str, data: dict) -> dict:
 
 def nodes(document: dict, node_ids: list[str]) -> list[dict]:
     """The nodes with these ids, each once. Raises CtlError for the first that does not exist."""
-    found = []
-    for node_id in dict.fromkeys(node_ids):
-        node = find(document, node_id)
-        if node is None:
+    wanted = set(node_ids)
+    found: dict[str, dict] = {}
+    for node in document["nodes"]:
+        node_id = node.get("id") if isinstance(node, dict) else None
+        if isinstance(node_id, str) and node_id in wanted:
+            found.setdefault(node_id, node)
+    for node_id in node_ids:
+        if node_id not in found:
             raise CtlError(f"Unknown node: {node_id}.", _LIST)
-        found.append(node)
-    return found
+    return [found[node_id] for node_id in dict.fromkeys(node_ids)]
+
+
+def _replaced(document: dict, node_ids: list[str]) -> list[dict]:
+    """Copies of the nodes with these ids, each once, which take their places. Raises CtlError as nodes()."""
+    found = nodes(document, node_ids)
+    copies = {id(node): dict(node) for node in found}
+    document["nodes"][:] = [copies.get(id(node), node) for node in document["nodes"]]
+    return list(copies.values())
 
 
 def _set(node: dict, key: str, **values: float) -> dict:
-    """Change values of a node's position or style; returns them. What else stands there stays."""
+    """Change values of a new node's position or style; returns them. What else stands there stays."""
     holder = node.get(key)
-    if not isinstance(holder, dict):
-        holder = node[key] = {}
-    holder.update(values)
+    node[key] = {**(holder if isinstance(holder, dict) else {}), **values}
     return values
 
 

@@ -6,15 +6,11 @@ import json
 import os
 import re
 
-from ...base import jsontext
-
-# What may not come back as it was from a double: exponents, a negative zero, zeros at the end, many digits.
-_ODD = re.compile(rb"\d[eE]|-0[^\d.]|\.\d*0[^\d]|\.\d{16}|\d{17}")
 _MARK = os.urandom(8).hex()  # no text of a file can hold it by chance or by intent
 _MARKED = re.compile(f'"{_MARK}([^"]*)"')
 
 
-class Written:
+class _Written:
     """A number as it stands in the file."""
 
     __slots__ = ("text",)
@@ -25,31 +21,45 @@ class Written:
 
 def number_of(value: object) -> float | None:
     """The number that a value is; None for anything else."""
-    if isinstance(value, Written):
-        return float(value.text)
     return None if isinstance(value, bool) or not isinstance(value, (int, float)) else value
 
 
-def loads(data: bytes) -> object:
-    """Like jsontext.loads(), with a Written where a number would come back in another form."""
-    value = jsontext.loads(data)
-    if _ODD.search(data) is None:
-        return value
-    return json.loads(data.decode("utf-8-sig"), parse_float=_kept, parse_int=_kept)
+def dumps(value: object, before: str = "") -> str:
+    """A value as people like to read it; its numbers as in `before`, its JSON of earlier, where they are the same.
 
-
-def dumps(value: object, *, ascii_only: bool = False) -> str:
-    """Like jsontext.pretty(), with what loads() kept as it was."""
-    text = json.dumps(value, ensure_ascii=ascii_only, indent=2, default=_marked)
+    A lone surrogate, which UTF-8 lacks, stays an escape.
+    """
+    earlier = _DECODER.decode(before) if before else None
+    marked = _merged(value, earlier)
+    text = json.dumps(marked, ensure_ascii=False, indent=2)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = json.dumps(marked, indent=2)
     return _MARKED.sub(r"\1", text) if _MARK in text else text
+
+
+def _merged(value: object, before: object) -> object:
+    # Loops, because a comprehension is a frame of its own before Python 3.12, and values are nested deeply.
+    if isinstance(value, dict):
+        known, fields = before if isinstance(before, dict) else {}, {}
+        for key, item in value.items():
+            fields[key] = _merged(item, known.get(key))
+        return fields
+    if isinstance(value, list):
+        items = []
+        for index, item in enumerate(value):
+            items.append(_merged(item, before[index] if isinstance(before, list) and index < len(before) else None))
+        return items
+    if isinstance(before, _Written) and number_of(value) is not None and value == float(before.text):
+        return _MARK + before.text
+    return value
 
 
 def _kept(text: str) -> object:
     number = float(text) if "." in text or "e" in text or "E" in text else int(text)
-    return number if repr(number) == text else Written(text)
+    return number if repr(number) == text else _Written(text)
 
 
-def _marked(value: object) -> str:
-    if isinstance(value, Written):
-        return _MARK + value.text
-    raise TypeError(f"{type(value).__name__} is no JSON")
+# Of what was read strictly before.
+_DECODER = json.JSONDecoder(parse_float=_kept, parse_int=_kept)

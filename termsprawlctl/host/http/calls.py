@@ -19,6 +19,7 @@ from ...base.errors import CtlError
 from ...base.files import Explained
 from ...operations.schema import InvalidCall, validate
 from .. import operations
+from ..operations.binding import Encoded
 from ..operations.ordering import ExpiredError, InTurn, Later, turn_of
 from ..registry.sessions import Session
 from . import a2a
@@ -153,7 +154,7 @@ def refusal(status: int, text: str) -> bytes:
 
 
 def _answer(host: Any, work: Callable[[], object]) -> bytes:
-    return _answered(host, lambda: _encoded(200, {"ok": True, "value": work()}))
+    return _answered(host, lambda: _success(work()))
 
 
 def _answered(host: Any, work: Callable[[], bytes]) -> bytes:
@@ -216,8 +217,16 @@ def _token(head: http1.RequestHead) -> str:
     return token.strip(" ") if kind.lower() == "bearer" else ""
 
 
+def _success(value: object) -> bytes:
+    text = value.text if isinstance(value, Encoded) else jsontext.encode(jsontext.compact(value))
+    return _with_head(200, b'{"ok":true,"value":%b}' % text)
+
+
 def _encoded(status: int, result: dict[str, object]) -> bytes:
-    body = jsontext.encode(jsontext.compact(result))
+    return _with_head(status, jsontext.encode(jsontext.compact(result)))
+
+
+def _with_head(status: int, body: bytes) -> bytes:
     head = (
         f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-type: application/json\r\n"
         f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"

@@ -23,6 +23,16 @@ from ..terminals.shells.commands import Commands
 from ..terminals.streams import Streams
 from .receipts import Receipts
 
+
+class Encoded:
+    """A value that is JSON already, in UTF-8: what is made once and answered often."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+
 Caller = Session
 Arguments = dict[str, Any]
 

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ..canvas import model, project_file
-from .binding import Arguments, Caller, HostContext, handles
+from .binding import Arguments, Caller, Encoded, HostContext, handles
 from .nodes import new_id
 
 
 @handles("canvas_list")
-def canvas_list(host: HostContext, caller: Caller, _args: Arguments) -> list[Any]:
+def canvas_list(host: HostContext, caller: Caller, _args: Arguments) -> Encoded:
     """The nodes as they stand in the file; a terminal that another program runs says so."""
     ours = {one.node_id for one in host.sessions.all() if one.project_id == caller.project_id}
-    nodes = project_file.load(host.projects.folder(caller.project_id))["nodes"]
-    return [{**node, "elsewhere": True} if model.is_elsewhere(node, ours) else node for node in nodes]
+    return Encoded(project_file.snapshot(host.projects.folder(caller.project_id)).answer(ours))
 
 
 @handles("canvas_select")
@@ -54,4 +53,4 @@ def sticky_open(host: HostContext, caller: Caller, args: Arguments) -> dict[str,
 
 
 def _change(host: HostContext, caller: Caller, edit: Callable[[dict[str, Any]], Any]) -> Any:
-    return project_file.change(host.projects.folder(caller.project_id), edit)
+    return project_file.change(host.projects.folder(caller.project_id), edit, is_synced=False)
