@@ -159,7 +159,7 @@ def write_atomically(
         # All happens in the directory as it is now: another of its name may take its place meanwhile.
         folder = open_directory(directory, exact=exact)
         try:
-            sweep(directory, TEMPORARY_FILE, os.unlink, f".{name}.")
+            sweep("", TEMPORARY_FILE, lambda dead: os.unlink(dead, dir_fd=folder), f".{name}.", folder)
             temporary, descriptor, lock_descriptor = _new_temporary(folder, name, mode)
             try:
                 try:

@@ -98,10 +98,13 @@ class DataPaths:
 def default_data_directory(environment: Mapping[str, str]) -> str:
     """The embedded host's data directory: $TERMSPRAWL_DATA, else below $XDG_STATE_HOME or ~/.local/state.
 
-    Raises UsageError when none of them is set to an absolute path.
+    Raises UsageError when none of them is set, or the first is no absolute path: it would name another
+    directory in each folder.
     """
     chosen = environment.get(DATA_VARIABLE)
     if chosen:
+        if not os.path.isabs(chosen):
+            raise UsageError(f"{DATA_VARIABLE} is not an absolute path: {chosen}.", "Set it to one, or unset it.")
         return os.path.abspath(chosen)
     state = state_directory(environment)
     if state is None:

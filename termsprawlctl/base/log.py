@@ -13,6 +13,7 @@ import threading
 
 from . import threads
 from .console import STDERR, STDOUT, out_bytes
+from .errors import CtlError
 from .jsontext import encode
 from .text import harmless
 from .waiting import writable
@@ -49,7 +50,7 @@ class Log:
     def _has_thread(self) -> bool:
         if not self._has_begun:
             try:
-                threads.start(self._write_for_ever)
+                threads.start_unawaited(self._write_for_ever)  # here nobody may be held up, not even for its start
             except RuntimeError:
                 return False  # none is available; whoever has something to say next tries again
             self._has_begun = True
@@ -106,12 +107,20 @@ def say(text: str, descriptor: int = STDERR) -> None:
 def hand_over(data: bytes) -> None:
     """Write it to standard output, in the background where its reader has to make room first.
 
-    Raises CtlError when it cannot be written, RuntimeError when no thread is available for it.
+    Raises CtlError when it cannot be written at once, RuntimeError when no thread is available for it.
     """
-    if writable(STDOUT, 0):
+    # A pipe with any room takes so much at once; of more it may take a part, and then wait.
+    if len(data) <= select.PIPE_BUF and writable(STDOUT, 0):
         out_bytes(data)
     else:
-        threads.start(lambda: out_bytes(data))
+        threads.start(lambda: _write_out(data))
+
+
+def _write_out(data: bytes) -> None:
+    try:
+        out_bytes(data)
+    except CtlError as error:
+        say(f"termsprawlctl: {error}")
 
 
 _speaking = threading.Lock()  # between seeing room and using it nobody else of us may

@@ -65,16 +65,23 @@ def refuse_foreign_way(path: str) -> None:
             return
         if status.st_uid not in trusted:
             raise OSError(0, f"{above} above it belongs to another user", path)
-        if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        if others_may_write(status) and not status.st_mode & stat.S_ISVTX:
             raise OSError(0, f"other users may write to {above} above it", path)
 
 
 def others_may_add_above(path: str) -> bool:
     """Whether another user may put files into this directory, which may be missing, or one above it, sticky or not."""
     trusted = _trusted()
-    return any(
-        status.st_uid not in trusted or status.st_mode & stat.S_IWOTH for _, status in _way(os.path.realpath(path))
-    )
+    return any(status.st_uid not in trusted or others_may_write(status) for _, status in _way(os.path.realpath(path)))
+
+
+def others_may_write(status: os.stat_result) -> bool:
+    """Whether more than its owner may write to a directory: everybody, or a group that is not root's nor our own.
+
+    Many systems give each user a group, and a umask to share with it; who is in such a group is not looked up.
+    """
+    is_foreign = status.st_gid not in (0, os.getgid())
+    return bool(status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and is_foreign))
 
 
 def _trusted() -> set[int]:

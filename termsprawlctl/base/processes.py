@@ -134,9 +134,10 @@ class Interruptible:
         self.told = 0  # the signal
         self.is_starting = False  # a child, which nobody could end yet
         self._before: dict[int, Any] = {}
+        self._outer: Interruptible | None = None
 
     def __enter__(self) -> None:
-        Interruptible.in_force = self
+        self._outer, Interruptible.in_force = Interruptible.in_force, self
         self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         for number, handler in self._before.items():
             if handler is not signal.SIG_IGN:  # a caller that ignores one (nohup) means it
@@ -148,7 +149,7 @@ class Interruptible:
             raise KeyboardInterrupt
 
     def __exit__(self, *_: object) -> None:
-        Interruptible.in_force = None
+        Interruptible.in_force = self._outer
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self.told:

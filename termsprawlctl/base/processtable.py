@@ -11,6 +11,7 @@ by having been seen as either before.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -41,7 +42,7 @@ class Process:
 
 
 def table() -> dict[int, Process]:
-    """All processes of the machine, by number."""
+    """All processes of the machine, by number. Raises OSError when it cannot be read."""
     return _table_of_proc() if has_proc() else _table_of_ps()
 
 
@@ -63,6 +64,8 @@ def _table_of_ps() -> dict[int, Process]:
         if len(words) == 4:
             pid = int(words[0])
             found[pid] = Process(pid, int(words[1]), words[3], zombie=words[2].startswith("Z"))
+    if not found:
+        raise OSError(errno.EIO, "`ps` shows no process")
     return found
 
 
@@ -90,7 +93,7 @@ def read_proc(pid: int, name: str) -> bytes:
 
 
 def ps(*arguments: str) -> str:
-    """What `ps` prints; "" when it fails or does not end in time."""
+    """What `ps` prints; "" when no process fits. Raises OSError when it fails or does not end in time."""
     import subprocess
 
     program = next((path for path in ("/bin/ps", "/usr/bin/ps") if os.path.exists(path)), "/bin/ps")
@@ -103,25 +106,33 @@ def ps(*arguments: str) -> str:
             timeout=PS_TIMEOUT_S,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    except subprocess.TimeoutExpired:
+        raise OSError(errno.ETIMEDOUT, f"`ps` did not end within {PS_TIMEOUT_S:g} s") from None
+    # Where no process fits, its status is 1, and it says nothing.
+    if done.returncode != 0 and (done.returncode != 1 or done.stderr):
+        raise OSError(errno.EIO, f"`ps` failed with status {done.returncode}")
     return done.stdout.decode("utf-8", "replace")
 
 
 def column(name: str, pid: int) -> str:
-    """One column of `ps` for one process, for example "args"; "" when there is no such process."""
+    """One column of `ps` for one process, for example "args"; "" when there is no such process. Raises as ps()."""
     return ps("-o", f"{name}=", "-p", str(pid)).strip()
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for does not."""
-    if has_proc():
-        return stat_fields(pid)[:1] not in ([], ["Z"], ["X"])
-    return column("stat", pid)[:1] not in ("", "Z")
+    """Whether a process runs, as far as can be seen; one that has ended and was not waited for does not."""
+    try:
+        state = "".join(stat_fields(pid)[:1]) if has_proc() else column("stat", pid)[:1]
+    except OSError:
+        return True  # for want of descriptors or processes: nothing says that it has ended
+    return state not in ("", *_ENDED)
 
 
 def command_line_of(pid: int) -> list[str]:
-    """The words that a process was started with; [] when there is no such process, or it hides them."""
+    """The words that a process was started with; [] when there is no such process, or it hides them.
+
+    Raises OSError when that cannot be seen.
+    """
     if has_proc():
         words = read_proc(pid, "cmdline").decode("utf-8", "replace")
         return words.rstrip("\0").split("\0") if words else []
@@ -129,7 +140,7 @@ def command_line_of(pid: int) -> list[str]:
 
 
 def on_terminal(tty: str) -> list[int]:
-    """The numbers of the processes that belong to a terminal; [] when that cannot be seen."""
+    """The numbers of the processes that belong to a terminal. Raises OSError when that cannot be seen."""
     return [int(word) for word in ps("-t", tty.removeprefix("/dev/"), "-o", "pid=").split() if word.isdigit()]
 
 
@@ -149,7 +160,7 @@ def descendants(processes: dict[int, Process], roots: Iterable[int]) -> set[int]
 
 
 def marked(processes: dict[int, Process], marker: str) -> set[int]:
-    """The processes that were started with MARKER=marker in their environment."""
+    """The processes that were started with MARKER=marker in their environment. Raises OSError as table()."""
     wanted = f"{MARKER}={marker}"
     if has_proc():
         entry = wanted.encode()
@@ -159,20 +170,22 @@ def marked(processes: dict[int, Process], marker: str) -> set[int]:
 
 
 def environment_of(pid: int) -> list[bytes]:
-    """The environment that a process was started with (Linux); [] where it cannot be read."""
-    try:
-        return read_proc(pid, "environ").split(b"\0")
-    except OSError:
-        return []
+    """The environment that a process was started with (Linux); [b""] where it hides that. Raises as read_proc()."""
+    return read_proc(pid, "environ").split(b"\0")
 
 
 def inside_a_run() -> bool:
-    """Whether this process was started by a run, directly or through other programs.
+    """Whether this process was started by a run, directly or through other programs, as far as can be seen.
 
     A client may start its servers with a clean environment, so the ancestors count, too.
     """
-    if MARKER in os.environ:
-        return True
+    try:
+        return MARKER in os.environ or _has_marked_ancestor()
+    except OSError:
+        return False
+
+
+def _has_marked_ancestor() -> bool:
     processes = table()
     pid, ancestors = os.getppid(), []
     while pid > 1 and pid in processes and pid not in ancestors:
@@ -199,7 +212,7 @@ class Family:
     def look(self) -> list[int]:
         """All that are alive now. What has been seen once is remembered.
 
-        Raises OSError when the table cannot be read, for want of descriptors.
+        Raises OSError when the table cannot be read.
         """
         processes = table()
         found = descendants(processes, [self._root]) | marked(processes, self._marker)

@@ -24,18 +24,21 @@ def pin() -> bool:
     archive = getattr(loader, "archive", None)
     if archive is None:
         return False
+    import zipimport
+
     try:
         descriptor = os.open(archive, os.O_RDONLY)
-        pinned = f"/proc/self/fd/{descriptor}"
-        if not os.path.isfile(pinned):
-            return False
-        import zipimport
-
+    except OSError:
+        return False
+    pinned = f"/proc/self/fd/{descriptor}"
+    try:
+        os.stat(pinned)
         # The table of contents that is loaded already, which keeps the modules' own paths as they are.
         zipimport.zipimporter(archive)
         contents = zipimport._zip_directory_cache  # type: ignore[attr-defined] # noqa: SLF001 - there is no public way
         contents[pinned] = contents[archive]
     except (OSError, AttributeError, KeyError):
+        os.close(descriptor)
         return False
 
     def importer(path: str) -> zipimport.zipimporter:

@@ -36,25 +36,43 @@ def hold(descriptor: int, path: str, folder: int | None = None) -> bool:
     return locked is None or (locked and _is_at(descriptor, path, folder))
 
 
-def sweep(folder: str, name: re.Pattern[str], remove: Callable[[str], object], beginning: str = "") -> None:
+def sweep(
+    folder: str,
+    name: re.Pattern[str],
+    remove: Callable[[str], object],
+    beginning: str = "",
+    start: int | None = None,
+) -> None:
     """Call remove(path) for all of our own in `folder` whose whole name matches and that nobody holds. Never fails.
 
     `beginning`: only for those whose name begins so. A pattern for each of many files would stay in memory for each.
+    `start`: an open directory that the paths start in.
     """
     with contextlib.suppress(OSError):
-        for found in os.listdir(folder or os.curdir):
+        for found in _names(folder or os.curdir, start):
             if found.startswith(beginning) and name.fullmatch(found):
                 with contextlib.suppress(OSError):
-                    _remove_dead(os.path.join(folder, found), remove)
+                    _remove_dead(os.path.join(folder, found), remove, start)
 
 
-def _remove_dead(path: str, remove: Callable[[str], object]) -> None:
+def _names(folder: str, start: int | None) -> list[str]:
+    if start is None:
+        return os.listdir(folder)
+    # One that was opened only to work in cannot be listed.
+    listed = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=start)
+    try:
+        return os.listdir(listed)
+    finally:
+        os.close(listed)
+
+
+def _remove_dead(path: str, remove: Callable[[str], object], start: int | None) -> None:
     # Not opened for writing, which no directory can be, and never through a link.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=start)
     try:
         is_ours = os.fstat(descriptor).st_uid == os.geteuid()
         # Else it is in use, or was moved into its place while we opened it.
-        if is_ours and lock(descriptor) and _is_at(descriptor, path):
+        if is_ours and lock(descriptor) and _is_at(descriptor, path, start):
             remove(path)
     finally:
         os.close(descriptor)
@@ -123,9 +141,10 @@ class HeldDirectory:
                 if not os.path.isdir(root):
                     raise
                 # else it was swept already
-            except OSError:
+            except BaseException:
                 with contextlib.suppress(OSError):
                     os.rmdir(self.path)
+                self.release()
                 raise
             self.release()
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), self.path)

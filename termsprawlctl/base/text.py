@@ -61,7 +61,10 @@ def beginning(text: str, max_chars: int) -> str:
 
 
 class HeadAndTail:
-    """Parts of a text in order; once they are more than twice KEPT_CHARS, those in the middle go."""
+    """Parts of a text in order; once they are more than twice KEPT_CHARS, those in the middle go.
+
+    The first and the last stay whatever their size.
+    """
 
     __slots__ = ("_first", "_first_chars", "_last", "_last_chars", "omitted")
 
@@ -78,7 +81,7 @@ class HeadAndTail:
 
     def add(self, part: str) -> None:
         """One more part."""
-        if not self._last and self._first_chars + len(part) <= KEPT_CHARS:
+        if not self._last and (not self._first or self._first_chars + len(part) <= KEPT_CHARS):
             self._first.append(part)
             self._first_chars += len(part)
             return

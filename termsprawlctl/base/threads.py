@@ -20,7 +20,7 @@ BEGIN_S = 10.0
 def start(run: Callable[[], object]) -> None:
     """Run `run()` in a thread of its own, which does not keep the process from ending.
 
-    Raises RuntimeError when there is no thread to be had, or it does not begin within BEGIN_S
+    Raises RuntimeError when no thread is available, or it does not begin within BEGIN_S
     seconds; then `run` is never called.
     """
     begun, decided = _thread.allocate_lock(), _thread.allocate_lock()
@@ -35,3 +35,11 @@ def start(run: Callable[[], object]) -> None:
     _thread.start_new_thread(enter, ())
     if not begun.acquire(timeout=BEGIN_S) and decided.acquire(False):
         raise RuntimeError("a new thread did not begin")
+
+
+def start_unawaited(run: Callable[[], object]) -> None:
+    """Run `run()` in a thread of its own that nobody waits for: one that runs out of memory may never begin.
+
+    Raises RuntimeError when no thread is available.
+    """
+    _thread.start_new_thread(run, ())

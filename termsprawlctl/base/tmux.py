@@ -150,7 +150,8 @@ def server_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     Without TMUX and TMUX_PANE, so that nothing thinks itself nested, and without
     TERMSPRAWL_*, which would name the session of whoever started the server.
     """
-    return environment_without("TMUX", "TERMSPRAWL_", base=base)
+    environment = environment_without("TERMSPRAWL_", base=base)
+    return {name: value for name, value in environment.items() if name not in ("TMUX", "TMUX_PANE")}
 
 
 def find(which: Callable[[str], str | None] = find_program) -> str:
@@ -185,7 +186,7 @@ def refuse_foreign_socket(path: str) -> None:
     files are cleared now and then, and anybody may make a new one of the old name there: so
     this is asked before each use, not once.
     """
-    from .ownership import roots
+    from .ownership import others_may_write, roots
 
     ours = os.getuid()
     for place, what, owners in (
@@ -201,7 +202,7 @@ def refuse_foreign_socket(path: str) -> None:
                 f"the tmux {what} {place} belongs to another user (uid {status.st_uid}, this is uid {ours}).",
                 "Run this as that user.",
             )
-        if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        if stat.S_ISDIR(status.st_mode) and others_may_write(status) and not status.st_mode & stat.S_ISVTX:
             raise CtlError(f"other users may write to {place}, where the tmux socket is.", "Try: chmod go-w there.")
 
 

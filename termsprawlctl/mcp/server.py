@@ -54,6 +54,7 @@ class Server:
         self._provider = provider
         self._options = options
         self._in_fd, self._out_fd = in_fd, out_fd
+        # Never closed: a thread that is still in a call at the end writes to it until the process is gone.
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)

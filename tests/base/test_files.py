@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.base import files
+from termsprawlctl.base import files, ownership
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -314,3 +314,23 @@ def test_an_output_goes_to_a_pipe_that_has_no_path():
     finally:
         os.close(reader)
         os.close(writer)
+
+
+def test_temporary_files_are_looked_for_in_the_directory_that_is_written_in(tmp_path, monkeypatch):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    dead = ".f.0123456789abcdef"
+    for folder in (ours, theirs):
+        folder.mkdir()
+        (folder / dead).write_bytes(b"")
+    real = ownership.open_directory
+
+    def open_and_replace(path, **options):
+        descriptor = real(path, **options)
+        ours.rename(tmp_path / "moved")
+        theirs.rename(ours)
+        return descriptor
+
+    monkeypatch.setattr(ownership, "open_directory", open_and_replace)
+    files.write_atomically(str(ours / "f"), b"x")
+    assert os.listdir(tmp_path / "moved") == ["f"]
+    assert os.listdir(ours) == [dead]

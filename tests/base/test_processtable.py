@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import subprocess
@@ -104,3 +105,56 @@ def test_a_table_that_cannot_be_read_for_a_while_does_not_end_the_search(child, 
     monkeypatch.setattr(processtable, "table", short_of_descriptors)
     assert Family(process.pid + 1_000_000, marker).end(5.0, 10.0, process.poll) == 0
     assert not is_alive(process.pid)
+
+
+def does_not_start(*_words, **_options):
+    raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+def is_late(argv, **_options):
+    raise subprocess.TimeoutExpired(argv, 5.0)
+
+
+def complains(argv, **_options):
+    return subprocess.CompletedProcess(argv, 1, b"", b"ps: /proc must be mounted")
+
+
+def is_killed(argv, **_options):
+    return subprocess.CompletedProcess(argv, -9, b"", b"")
+
+
+@pytest.mark.parametrize("ps", [does_not_start, is_late, complains, is_killed])
+def test_a_ps_that_fails_does_not_say_that_nothing_is_there(monkeypatch, ps):
+    monkeypatch.setattr(processtable, "has_proc", lambda: False)
+    monkeypatch.setattr(subprocess, "run", ps)
+    monkeypatch.delenv(MARKER, raising=False)
+    pid = os.getpid()
+    for ask in (
+        table,
+        lambda: marked({}, "mark"),
+        lambda: processtable.column("args", pid),
+        lambda: processtable.command_line_of(pid),
+        lambda: processtable.on_terminal("/dev/pts/0"),
+        Family(pid, "mark").look,
+    ):
+        with pytest.raises(OSError, match=r"\w"):
+            ask()
+    assert processtable.is_running(pid)
+    assert not processtable.inside_a_run()
+
+
+def test_a_ps_that_finds_no_process_says_so(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda argv, **_: subprocess.CompletedProcess(argv, 1, b"", b""))
+    assert processtable.column("args", 1) == ""
+    with pytest.raises(OSError, match="no process"):
+        processtable._table_of_ps()
+
+
+def test_without_descriptors_a_process_is_not_said_to_have_no_environment(monkeypatch):
+    def short_of_descriptors(*_words, **_options):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("builtins.open", short_of_descriptors)
+    with pytest.raises(OSError, match="Too many"):
+        processtable.environment_of(os.getpid())
+    assert processtable.is_running(os.getpid())

@@ -117,3 +117,17 @@ def test_temporary_files_have_their_place_where_the_environment_says_if_it_can_b
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(FileNotFoundError, match="no writable directory"):
         temporary_root({"TMPDIR": str(tmp_path)})
+
+
+def test_one_that_cannot_be_held_leaves_neither_directory_nor_descriptor(tmp_path, monkeypatch):
+    def failing(*_arguments):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("termsprawlctl.base.tempfiles.hold", failing)
+    before = os.open(os.devnull, os.O_RDONLY)
+    os.close(before)
+    with pytest.raises(PermissionError):
+        make(tmp_path)
+    after = os.open(os.devnull, os.O_RDONLY)
+    os.close(after)
+    assert (os.listdir(tmp_path), after) == ([], before)

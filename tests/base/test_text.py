@@ -84,4 +84,8 @@ def test_what_is_too_long_loses_its_middle_or_its_end(monkeypatch):
         kept.add(part)
     assert kept.parts() == ["ab", "cd", "[… 1 parts left out: too long to keep …]", "gh", "ij"]
     assert (len(kept), kept.omitted) == (5, 1)
+    kept = HeadAndTail()
+    for part in ("the head", "ef", "gh", "ij", "kl"):
+        kept.add(part)
+    assert kept.parts() == ["the head", "[… 2 parts left out: too long to keep …]", "ij", "kl"]
     assert head_and_tail(iter(["0123456789"] * 3), 5) == ("0123456789", 20)

@@ -33,3 +33,10 @@ def test_a_thread_that_begins_too_late_does_nothing(monkeypatch):
         threads.start(lambda: ran.append(True))
     late[0]()
     assert ran == []
+
+
+def test_one_that_nobody_waits_for_holds_nobody_up(monkeypatch):
+    never_begins = []
+    monkeypatch.setattr(_thread, "start_new_thread", lambda enter, _arguments: never_begins.append(enter))
+    threads.start_unawaited(lambda: None)
+    assert len(never_begins) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.tmuxes import new_enough
 
-from termsprawlctl.base.tmux import Tmux, for_format
+from termsprawlctl.base.tmux import Tmux, for_format, server_environment
 from termsprawlctl.base.waiting import until
 
 ALPHABET = "##[[]{}(),,%;$'\"\\ \n\t~=:!?a+-*Hé|&<>@^"
@@ -85,3 +85,8 @@ def test_a_session_starts_in_the_folder_that_is_named(server, tmp_path):
 
 def test_a_plain_text_is_left_alone():
     assert for_format("/home/me/a b") == "/home/me/a b"
+
+
+def test_a_server_is_given_no_trace_of_another_and_all_else():
+    given = {"TMUX": "/s,1,0", "TMUX_PANE": "%1", "TERMSPRAWL_SESSION_FILE": "/f", "TMUX_TMPDIR": "/t", "TMUXP_X": "y"}
+    assert server_environment(given) == {"TMUX_TMPDIR": "/t", "TMUXP_X": "y"}

@@ -6,6 +6,7 @@ themselves are in test_security_ownership.py and need nobody.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -208,7 +209,7 @@ def test_full_outputs_go_where_no_other_user_has_been_first(open_root, monkeypat
 def test_scripts_go_to_no_directory_that_another_user_made_anew(open_root, monkeypatch):
     from termsprawlctl.host.terminals.directory import PlainDirectory
 
-    monkeypatch.setattr(tempfile, "tempdir", str(open_root))
+    monkeypatch.setenv("TMPDIR", str(open_root))
     scripts = PlainDirectory(str(open_root / "a b"))
     first = scripts.path()
     assert scripts.path() == first
@@ -267,3 +268,18 @@ def test_no_window_is_opened_on_a_display_of_another_user(kind):
         found = displays.usable({"DISPLAY": f"{'localhost' if kind == 'ssh' else ''}:{shown}"})
     assert found.kinds == frozenset()
     assert "belongs to another user, uid 65534" in found.problem
+
+
+@pytest.mark.parametrize(
+    ("mode", "group", "is_refused"), [(0o770, 4711, True), (0o1770, 4711, False), (0o770, 0, False)]
+)
+def test_a_group_of_others_may_not_write_above_a_data_directory(open_root, monkeypatch, mode, group, is_refused):
+    from termsprawlctl.base.files import named_directory
+
+    monkeypatch.setenv("HOME", "/root")
+    way = open_root / "way"
+    way.mkdir()
+    os.chown(way, 0, group)
+    way.chmod(mode)
+    with pytest.raises(OSError, match="other users may write") if is_refused else contextlib.nullcontext():
+        named_directory(str(way / "data"))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import threading
 
+from ...base.files import lock
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,25 +39,18 @@ class FirstRun:
     def __enter__(self) -> FirstRun:  # noqa: PYI034 - Self would import typing
         directory = self._directory()
         if directory:
-            import fcntl
-
             try:
                 self._descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 return self  # the CLI itself will say what is wrong with its home
             reported = False
-            while not self._cancelled.is_set():
-                try:
-                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if not reported:
-                        reported = True
-                        self._report(WAITING)
-                    self._report.beat()
-                    self._cancelled.wait(RETRY_S)
-                except OSError:
-                    break  # a file system without locks
+            # A file system may have no locks: then nobody is waited for.
+            while not self._cancelled.is_set() and lock(self._descriptor) is False:
+                if not reported:
+                    reported = True
+                    self._report(WAITING)
+                self._report.beat()
+                self._cancelled.wait(RETRY_S)
             if not self._directory():
                 self.release()  # the one that was waited for was the first
         return self

@@ -93,6 +93,7 @@ class Run:
         self._child: Child | None = None
         self._talk: Talk | None = None
         self._reader: Reader = self._new_reader()
+        self._started = 0.0  # the CLI, when it began on the prompt; a second attempt has what is left of the time
 
     def execute(self, cancelled: threading.Event, report: Report) -> Result:
         """Run to the end; `report(label)` hears of each step, `cancelled` stops it. Raises OSError."""
@@ -115,6 +116,7 @@ class Run:
             if cancelled.is_set():
                 return self._bare_result(Status(CANCELLED, "cancelled", "it was cancelled before it started"))
             argv = [executable, *self._cli.command(self._request)[1:]]
+            self._started = time.monotonic()
             result = self._attempt(argv, environment, cancelled, heartbeat, first)
             if not self._reader.events and self._cli.first_run_lost(result.errors) and not cancelled.is_set():
                 self._reader = self._new_reader()
@@ -321,7 +323,7 @@ class Run:
             (STOP_CANCELLED, cancelled.is_set()),
             # Events may follow the closing one; mere text does not put off the end.
             (STOP_LINGERING, reader.ended and now - clocks.event > LINGER_S),
-            (STOP_TIMEOUT, now - clocks.begun > settings.timeout_s),
+            (STOP_TIMEOUT, now - self._started > settings.timeout_s),
             (STOP_FLOOD, capture.largest() > MAX_PRINTED_BYTES),
             (STOP_IDLE, settings.idle_s and silence_s > settings.idle_s and not _at_work(child, clocks, now)),
             (STOP_STARTING, self._talk and not self._talk.begun and now - clocks.begun > START_S),
@@ -372,7 +374,7 @@ def apply_settings(request: Request, cli: AgentCli, settings: Settings) -> None:
 
 
 class Clocks:
-    """When things happened in a run, in monotonic seconds."""
+    """When things happened in an attempt, in monotonic seconds."""
 
     def __init__(self) -> None:
         self.begun = self.event = self.heard = time.monotonic()
@@ -385,14 +387,17 @@ def _at_work(child: Child, clocks: Clocks, now: float) -> bool:
     """Whether a command of the agent is running, which may be silent for as long as it likes."""
     if now - clocks.looked > LOOK_AT_TREE_S:
         clocks.looked = now
-        clocks.at_work = child.pid > 0 and has_command(child.pid)
+        try:
+            clocks.at_work = child.pid > 0 and has_command(child.pid)
+        except OSError:
+            clocks.at_work = True  # it cannot be seen: no reason to end a run
     return clocks.at_work
 
 
 def has_command(pid: int) -> bool:
     """Whether a CLI has started a command: what it runs for the agent has a session of its own, its helpers have not.
 
-    Where sessions cannot be seen each process below it counts.
+    Where sessions cannot be seen each process below it counts. Raises OSError when the table cannot be read.
     """
     processes = table()
     below = descendants(processes, [pid])

@@ -99,7 +99,10 @@ class Supervisor:
             self._reap()
             running = _look_at(family)
         for pid in sorted(running)[:MAX_NAMED]:
-            words = " ".join(command_line_of(pid)).replace("\n", " ")
+            try:
+                words = " ".join(command_line_of(pid)).replace("\n", " ")
+            except OSError:
+                words = "(its command cannot be read)"
             if words:
                 self._say(f"running {pid} {words[:MAX_COMMAND]}")
 

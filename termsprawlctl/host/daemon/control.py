@@ -20,6 +20,7 @@ from ...base.tmux import find, refuse_foreign_socket
 from ..canvas import model, project_file
 from ..registry.projects import ProjectStore, check_folder, operator_node, operator_session
 from ..registry.sessions import SessionStore
+from ..terminals.directory import PlainDirectory
 from ..terminals.nodes import Terminals
 from ..terminals.server import Server
 from .lock import holder, is_held
@@ -149,6 +150,7 @@ def stop(paths: DataPaths, *, kill_sessions: bool) -> bool:
     if kill_sessions:
         terminals_of(paths).kill_all()
         _remove_short_socket(paths)
+        PlainDirectory(paths.run).clear()
     return was_running
 
 
@@ -166,7 +168,8 @@ def _remove_short_socket(paths: DataPaths) -> None:
 
 def _is_host(pid: int) -> bool:
     """Whether a process is a host by its command line: a number in a file may mean anybody by now."""
-    words = command_line_of(pid)
+    with Explained(f"cannot see what process {pid} is", "Try again."):
+        words = command_line_of(pid)
     return ("host", "run") in zip(words, words[1:])
 
 

@@ -8,6 +8,7 @@ always a ToolResult.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -181,6 +182,14 @@ def _noted(
         return value
     finally:
         note_call(host, admitted.session, request, value, round(1000 * (time.monotonic() - began_s)))
+        _follow_output(host, request, value)
+
+
+def _follow_output(host: Any, request: dict[str, Any], value: object) -> None:
+    """Attach to a new terminal at once: the first output is soonest missed, and the monitor looks only now and then."""
+    if request.get("operation") in ("terminal_open", "agent_launch") and isinstance(value, dict):
+        with contextlib.suppress(CtlError):
+            host.streams.get(value["nodeId"])
 
 
 def _perform(

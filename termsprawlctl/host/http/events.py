@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
-from ...base.errors import CtlError
 from ...operations.table import OPERATIONS
 from ..operations import HANDLERS
 
@@ -21,10 +18,6 @@ def note_call(host, session, request: dict, value: object, duration_ms: int) -> 
     if operation is not None and OPERATIONS[operation].creates_node and made:
         node_id = made
         host.audit.event("node-opened", project=project, node=made, caller=caller)
-        # Others come with the monitor's next look; their first output is soonest missed.
-        if operation in ("terminal_open", "agent_launch"):
-            with contextlib.suppress(CtlError):
-                host.streams.get(made)
     host.audit.event(
         "call",
         project=project,

@@ -57,5 +57,5 @@ def _environment(host: HostContext) -> dict[str, str]:
 def _pids(host: HostContext, peer: Caller) -> list[int]:
     try:
         return processtable.on_terminal(host.terminals.describe(peer.node_id, "#{pane_tty}"))
-    except CtlError:
-        return []  # it has ended
+    except (CtlError, OSError):
+        return []  # it has ended, or its processes cannot be seen

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 import threading
 
 from ...base.files import private_directory, read_small, remove_quietly, write_atomically
 from ...base.ownership import is_ours
+from ...base.tempfiles import new_directory, temporary_root
 
 MAX_CHARS = 80
+_PREFIX = "termsprawlctl-"
 _PLAIN = re.compile(r"[A-Za-z0-9_./+@-]+")
 
 
@@ -38,12 +39,7 @@ class PlainDirectory:
         with self._lock:
             # A shell will read what lies there: it has to be the directory that was made.
             if self._elsewhere is None or not is_ours(self._elsewhere):
-                made = tempfile.mkdtemp(prefix="termsprawlctl-")
-                if not _is_plain(made):
-                    os.rmdir(made)
-                    made = tempfile.mkdtemp(prefix="termsprawlctl-", dir="/tmp")
-                self._elsewhere = made
-                write_atomically(self._pointer(), os.fsencode(made))
+                self._elsewhere = self._recorded() or self._made()
             return self._elsewhere
 
     def entries(self) -> list[str]:
@@ -61,6 +57,23 @@ class PlainDirectory:
             with contextlib.suppress(OSError):
                 os.rmdir(self._elsewhere)
                 remove_quietly(self._pointer())
+
+    def clear(self) -> None:
+        """No terminal of any host uses it any more: take all away."""
+        for path in self.entries():
+            remove_quietly(path)
+        self.leave()
+
+    def _made(self) -> str:
+        """A new directory, with the pointer to it."""
+        root = temporary_root(os.environ)
+        made = new_directory(root if _is_plain(os.path.join(root, _PREFIX + "0" * 12)) else "/tmp", _PREFIX)  # noqa: S108
+        try:
+            write_atomically(self._pointer(), os.fsencode(made))
+        except BaseException:
+            os.rmdir(made)
+            raise
+        return made
 
     def _pointer(self) -> str:
         return os.path.join(self._usual, "scripts.path")

@@ -179,7 +179,7 @@ def _from_proc(pane_pid: int) -> Program | None:
 
 
 def _from_ps(pane_pid: int) -> Program | None:
-    with contextlib.suppress(ValueError, IndexError):
+    with contextlib.suppress(OSError, ValueError, IndexError):
         leader = int(column("tpgid", pane_pid))
         words = column("args", leader).split()
         name = os.path.basename(column("comm", leader)).lstrip("-")

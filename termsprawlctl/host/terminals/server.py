@@ -14,7 +14,7 @@ import signal
 import time
 
 from ...base.errors import CtlError
-from ...base.files import read_small, remove_quietly, write_atomically
+from ...base.files import Explained, read_small, remove_quietly, write_atomically
 from ...base.processtable import command_line_of
 from ...base.tmux import Tmux, TmuxError
 
@@ -69,9 +69,13 @@ class Server(Tmux):
             self.note(self.run("display-message", "-p", "#{pid}"))
 
     def is_running(self) -> bool:
-        """Whether the server that was noted runs; another process may have its number by now."""
+        """Whether the server that was noted runs; another process may have its number by now.
+
+        Raises CtlError when that cannot be seen.
+        """
         pid = self.pid()
-        words = command_line_of(pid) if pid else []
+        with Explained("cannot see whether the tmux server runs", "Try again."):
+            words = command_line_of(pid) if pid else []
         return "tmux" in os.path.basename("".join(words[:1])) and self.socket in words
 
     def refuse_second(self) -> None:
