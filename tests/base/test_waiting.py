@@ -6,18 +6,9 @@ import io
 import socket
 
 import pytest
+from support.waiting import Clock
 
 from termsprawlctl.base.waiting import MIN_TIMEOUT_S, Deadline, DeadlineReader
-
-
-class Clock:
-    """A clock that moves when told to."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @pytest.fixture

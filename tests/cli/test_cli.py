@@ -14,12 +14,12 @@ import struct
 import subprocess
 import termios
 import threading
-import time
 
 import pytest
 from support.command import NO_SESSION, USAGE_START, checked, run
 from support.scripted_server import ScriptedServer, Trap, answer, replying, unused_port
 from support.session_files import TOKEN, SessionFiles
+from support.waiting import until
 
 from termsprawlctl.cli import parser
 from termsprawlctl.operations import guides
@@ -792,10 +792,7 @@ def test_ctrl_c_while_stdin_is_read_ends_it_with_130(ctl, hermetic_env):
 
 def wait_until_empty(pipe: int) -> None:
     """Until somebody has read what was in the pipe."""
-    end = time.monotonic() + 60
-    while struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]:
-        assert time.monotonic() < end, "nobody reads"
-        time.sleep(0.01)
+    until(lambda: not struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0], "a reader")
 
 
 # Secrets

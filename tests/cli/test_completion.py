@@ -7,12 +7,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import time
 
 import pytest
 from support.mcp_app import StandInApp
 from support.scripted_server import Trap
 from support.session_files import SessionFiles
+from support.waiting import until
 
 from termsprawlctl.cli import parser
 from termsprawlctl.cli.completion.candidates import Tree, candidates
@@ -198,10 +198,7 @@ class Typist:
                 self._run("send-keys", *(["Tab"] if key == "\t" else ["-l", "--", key]))
 
     def wait(self, text: str) -> None:
-        end = time.monotonic() + 20
-        while text not in (screen := self._run("capture-pane", "-p")):
-            assert time.monotonic() < end, screen
-            time.sleep(0.05)
+        until(lambda: text in self._run("capture-pane", "-p"), lambda: self._run("capture-pane", "-p"))
 
     def enter(self) -> None:
         self._run("send-keys", "Enter")

@@ -8,14 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from support.mcp_app import StandInApp
 from support.mcp_client import McpServer
 from support.session_files import TOKEN
-from support.waiting import PATIENCE_S
+from support.waiting import until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 PICTURES = {
@@ -353,10 +352,7 @@ def test_a_session_survives_the_replacement_of_the_file_that_it_runs_from(ctl, a
 def test_what_calls_need_is_loaded_as_soon_as_the_client_is_quiet(ctl, app, hermetic_env):
     words = [sys.executable, "-ISB", "-X", "importtime", ctl, "mcp", "--session", app.session]
     with McpServer(words, hermetic_env) as server:
-        end_s = time.monotonic() + PATIENCE_S
-        while "termsprawlctl.app.transport" not in server.log():
-            assert time.monotonic() < end_s
-            time.sleep(0.01)
+        until(lambda: "termsprawlctl.app.transport" in server.log(), server.log)
         # Loading is all: nobody was asked anything.
         assert app.requests == []
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.mcp_client import McpServer, toy
+from support.waiting import until
 
 from termsprawlctl.mcp import calls, protocol, stdio, work
 from termsprawlctl.mcp.calls import Call, InFlight, Request
@@ -183,9 +184,7 @@ def test_a_pool_that_gets_no_thread_says_so_and_one_that_has_one_goes_on(monkeyp
         pool.add("second")
     assert pool.remove("lost") is False
     gate.set()
-    end_s = time.monotonic() + 20
-    while done != ["first", "second"]:
-        assert time.monotonic() < end_s, done
+    until(lambda: done == ["first", "second"], lambda: f"both jobs, only {done}")
 
 
 @given(st.binary(max_size=60).map(lambda data: data.replace(b"\x00", b"\n")), st.lists(st.integers(1, 8), min_size=1))

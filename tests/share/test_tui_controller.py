@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from support.tui_endpoint import changed
+from support.waiting import Clock
 
 from termsprawlctl.share import wire
 from termsprawlctl.share.sharing.controller import (
@@ -27,14 +28,6 @@ from termsprawlctl.share.sharing.controller import (
 HERE = Identity("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222")
 ELSEWHERE = "33333333-3333-4333-8333-333333333333"
 AT_HOME = Observed(workspace="w", session_id=None, ready=True, blocked=False)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 class View:

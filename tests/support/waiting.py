@@ -22,3 +22,13 @@ def until(condition, what="", patience_s: float = PATIENCE_S):
             f"not within {patience_s:g} s: {what() if callable(what) else what or condition}"
         )
         time.sleep(PAUSE_S)
+
+
+class Clock:
+    """A clock that moves when a test moves it; calling it gives seconds."""
+
+    def __init__(self, now_s: float = 1000.0) -> None:
+        self.now_s = now_s
+
+    def __call__(self) -> float:
+        return self.now_s

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from support.processes import is_alive
 from support.running_host import RunningHost
+from support.waiting import until
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.layout import DataPaths
@@ -165,10 +166,7 @@ def test_a_directory_that_is_deleted_and_made_anew_at_once_leaves_no_terminals_b
     tmux_pid = int(host.tmux("display-message", "-p", "#{pid}").stdout)
     shutil.rmtree(host.data)
     host.start()
-    end = time.monotonic() + 30
-    while is_alive(tmux_pid):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: not is_alive(tmux_pid), "the end of tmux")
     assert host.value("session_info")
 
 
@@ -289,10 +287,7 @@ def test_a_project_folder_is_a_name_and_no_format(host, tmp_path, name):
     session = host.start(folder)
     node = host.value("terminal_open", session=session)["nodeId"]
     host.value("terminal_submit", session=session, nodeId=node, command="pwd -P > out; echo ok-$((1+1))")
-    end = time.monotonic() + 20
-    while not (folder / "out").exists() or not (folder / "out").read_text():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: (folder / "out").exists() and (folder / "out").read_text(), "the command's output")
     assert (folder / "out").read_text() == f"{folder.resolve()}\n"
     assert not os.path.exists("/PWNED")
     assert not list(tmp_path.rglob("PWNED"))

@@ -8,10 +8,10 @@ import os
 import random
 import socket
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from support.waiting import until
 
 TERMINALS, AGENTS = 64, 8
 CLIENTS, CALLS = 16, 10_000
@@ -126,9 +126,7 @@ def test_ten_thousand_calls_of_sixteen_clients_are_all_answered_once_and_in_orde
 
     run_all(*(lambda node=node, number=number: work(node, number) for number, node in enumerate(nodes)))
     assert len(answered) == CALLS
-    end = time.monotonic() + 30
-    while arrived.read_bytes().count(b">") < CLIENTS * TYPED and time.monotonic() < end:
-        time.sleep(0.05)
+    until(lambda: arrived.read_bytes().count(b">") >= CLIENTS * TYPED, "the last of what was typed")
     typed = [tuple(map(int, one.split(":"))) for one in arrived.read_text()[1:-1].split("><")]
     assert len(typed) == len(set(typed)) == CLIENTS * TYPED
     for number in range(CLIENTS):

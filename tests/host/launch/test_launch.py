@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from support.waiting import until
 
 # Stands in for a coding agent: says in its help what it can take, shows its argv, then waits.
 STAND_IN = """\
@@ -137,9 +137,7 @@ def test_a_custom_agent_comes_from_the_preferences(agents):
 def test_an_agent_that_exits_is_reported_as_ended(agents):
     node = agents.value("agent_launch", agent="grok")["nodeId"]
     agents.value("terminal_interrupt", nodeId=node)
-    end = time.monotonic() + 20
-    while agents.call("terminal_read", nodeId=node)["ok"]:
-        assert time.monotonic() < end
+    until(lambda: not agents.call("terminal_read", nodeId=node)["ok"], "the end of the agent")
     assert not agents.value("agent_status")[0]["running"]
 
 

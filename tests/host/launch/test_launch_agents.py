@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
 
 import pytest
 from support import agent_clis
 from support.fake_provider import FakeProvider
 from support.launched_agents import CONFIGURE, READY
 from support.running_host import RunningHost
+from support.waiting import until
 
 pytestmark = [pytest.mark.counterpart, pytest.mark.timeout(600)]
 
@@ -29,13 +29,11 @@ TIMEOUT_S = 120.0
 
 
 def wait_for(host, node: str, condition, timeout_s: float = TIMEOUT_S) -> str:
-    end = time.monotonic() + timeout_s
-    while True:
-        screen = host.value("terminal_read", nodeId=node)["output"]
-        if condition(screen):
-            return screen
-        assert time.monotonic() < end, screen
-        time.sleep(0.1)
+    def screen() -> str:
+        return host.value("terminal_read", nodeId=node)["output"]
+
+    until(lambda: condition(screen()), screen, timeout_s)
+    return screen()
 
 
 def say(host, node: str, text: str) -> None:

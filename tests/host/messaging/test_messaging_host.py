@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.waiting import until
 
 HOSTILE = "$(touch {0}/a) `touch {0}/b` '; touch {0}/c; '\n!!\n\ttouch {0}/d\n; touch {0}/e"
 
@@ -281,9 +282,8 @@ def test_a_line_that_the_terminal_itself_edits_is_dropped_too(pair, tmp_path):
     pair.host.value("terminal_input", nodeId=pair.b, text="half a line")
     pair.host.wait_for_text(pair.b, "half a line")
     task = pair.send("the task", "m1")
-    end = time.monotonic() + 20
-    while not lines.read_text().endswith(f'{{"text":"the task"}}\nTERMSPRAWL_TASK_{task["id"]}\n'):
-        assert time.monotonic() < end, lines.read_text()
+    last = f'{{"text":"the task"}}\nTERMSPRAWL_TASK_{task["id"]}\n'
+    until(lambda: lines.read_text().endswith(last), lines.read_text)
     assert lines.read_text().startswith(": <<'TERMSPRAWL_TASK_")
 
 
@@ -303,9 +303,7 @@ def test_a_program_gets_one_bracketed_paste_and_then_enter_by_itself(pair, tmp_p
     pair.shell(pair.b, f"exec python3 {script} {arrived}")
     pair.host.wait_for_text(pair.b, "READY")
     task = pair.send("line one\n\tline two 日本 🎉;", "m1")
-    end = time.monotonic() + 20
-    while not arrived.exists() or not arrived.read_bytes().endswith(b"\r|"):
-        assert time.monotonic() < end
+    until(lambda: arrived.exists() and arrived.read_bytes().endswith(b"\r|"), "Enter")
     reads = arrived.read_bytes().decode().split("|")[:-1]
     assert reads[-1] == "\r"
     pasted = "".join(reads[:-1])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
+from support.waiting import until
 
 # Puts its terminal into raw mode and writes every byte that it reads to a file.
 RAW_READER = """\
@@ -48,13 +48,9 @@ def raw_reader(host, tmp_path):
     return node, arrived
 
 
-def wait_for_bytes(path: Path, expected: bytes, timeout_s: float = 30.0) -> bytes:
-    end = time.monotonic() + timeout_s
-    while True:
-        data = path.read_bytes()
-        if len(data) >= len(expected) or time.monotonic() > end:
-            return data
-        time.sleep(0.01)
+def wait_for_bytes(path: Path, expected: bytes) -> bytes:
+    until(lambda: len(path.read_bytes()) >= len(expected), path.read_bytes)
+    return path.read_bytes()
 
 
 def test_text_that_has_no_bytes_is_refused_and_nothing_of_it_is_typed(host, raw_reader):
@@ -151,9 +147,7 @@ def test_a_closed_terminal_is_gone_with_its_token(host):
 def test_a_terminal_whose_shell_exits_is_reported_as_ended_and_can_be_closed(host):
     node = host.value("terminal_open")["nodeId"]
     host.value("terminal_submit", nodeId=node, command="exit")
-    end = time.monotonic() + 20
-    while host.call("terminal_read", nodeId=node)["ok"]:
-        assert time.monotonic() < end
+    until(lambda: not host.call("terminal_read", nodeId=node)["ok"], "the end of the shell")
     for operation, args in (("terminal_read", {}), ("terminal_submit", {"command": "ls"}), ("terminal_interrupt", {})):
         assert "has ended" in host.call(operation, nodeId=node, **args)["error"]
     assert host.value("terminal_close", nodeId=node)["closed"]
