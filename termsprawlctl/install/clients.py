@@ -13,6 +13,7 @@ from typing import Callable
 
 from ..base.errors import UsageError
 from . import dialects, jsonc
+from .allow import Rule
 from .dialects import Dialect, JsonText, Server, TomlText
 
 USER, PROJECT = "user", "project"
@@ -61,6 +62,8 @@ class Client:
     title: as its makers write it; user, project: the candidate paths, the preferred one first
     (project: None where the client has no such file); adds: argv of the client's own command
     that does the same; lists: argv of its own list of servers; note: what else the user has to do.
+    What has it call tools without asking: allowed gives keys of the server's entry for the tools'
+    names, rule what stands elsewhere, for (name, tools, scope, place, the entry's file).
     """
 
     title: str
@@ -70,6 +73,8 @@ class Client:
     adds: Callable[[str, Server, str], list[str]] | None = None
     lists: list[str] | None = None
     note: str = ""
+    allowed: Callable[[list[str]], dict] | None = None
+    rule: Callable[[str, list[str], str, Place, str], Rule] | None = None
 
 
 def _entries(container: str, make: Callable[[Server], dict], syntax: jsonc.Syntax = jsonc.STRICT) -> Dialect:
@@ -106,6 +111,19 @@ def _gemini_add(name: str, server: Server, scope: str) -> list[str]:
     return ["gemini", "mcp", "add", *pairs, "-s", scope, name, server.argv[0], "--", *server.argv[1:]]
 
 
+def _claude_rule(name: str, tools: list[str], scope: str, place: Place, _file: str) -> Rule:
+    folder = place.below("CLAUDE_CONFIG_DIR", ".claude") if scope == USER else os.path.join(place.folder, ".claude")
+    items = [f"mcp__{name}__{tool}" for tool in tools]
+    file = os.path.join(folder, "settings.json")
+    return Rule(file, JsonText(jsonc.STRICT), ("permissions", "allow"), items, private=scope == USER)
+
+
+def _opencode_rule(name: str, tools: list[str], scope: str, _place: Place, file: str) -> Rule:
+    items = [f"{name}_{tool}" for tool in tools]
+    text = JsonText(jsonc.JSONC)
+    return Rule(file, text, ("permission",), items, "allow", private=scope == USER, shared=True)
+
+
 CLIENTS = {
     "claude": Client(
         "Claude Code",
@@ -114,6 +132,7 @@ CLIENTS = {
         _in_project(".mcp.json"),
         _claude_add,
         ["claude", "mcp", "list"],
+        rule=_claude_rule,
     ),
     "codex": Client(
         "Codex",
@@ -122,6 +141,7 @@ CLIENTS = {
         None,
         _codex_add,
         ["codex", "mcp", "list"],
+        allowed=lambda tools: {"tools": {tool: {"approval_mode": "approve"} for tool in tools}},
     ),
     "opencode": Client(
         "OpenCode",
@@ -130,6 +150,7 @@ CLIENTS = {
         _opencode(lambda place: place.folder, lambda place: os.path.join(place.folder, ".opencode")),
         None,
         ["opencode", "mcp", "list"],
+        rule=_opencode_rule,
     ),
     "gemini": Client(
         "Gemini CLI",
@@ -139,6 +160,7 @@ CLIENTS = {
         _gemini_add,
         ["gemini", "mcp", "list"],
         "Gemini starts no servers in a folder that it does not trust; it asks when it is started there.",
+        allowed=lambda _tools: {"trust": True},
     ),
     "cursor": Client(
         "Cursor",

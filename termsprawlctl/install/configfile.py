@@ -10,7 +10,7 @@ import contextlib
 import os
 
 from ..base.errors import CtlError
-from ..base.files import FILE_MODE, lock, read_small, remove_quietly, usual_mode, write_atomically
+from ..base.files import FILE_MODE, is_inside, lock, read_small, remove_quietly, usual_mode, write_atomically
 from ..base.ownership import real_path
 
 # Claude Code keeps its history in the same file as its servers: megabytes are usual.
@@ -129,6 +129,13 @@ class ConfigFile:
             return None
         except OSError as error:
             raise CtlError(f"cannot read {path}: {error.strerror}.", "It was left as it is.") from None
+
+
+def refuse_way_out(path: str, folder: str) -> None:
+    """Raise CtlError where a link in a project leads to a file outside of it: it would be changed unseen."""
+    real = os.path.realpath(path)
+    if not is_inside(real, os.path.realpath(folder)):
+        raise CtlError(f"{path} leads out of the project, to {real}; it was left as it is.", "Name it with --file.")
 
 
 def _make_folders(directory: str) -> int:

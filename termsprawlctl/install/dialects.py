@@ -55,6 +55,12 @@ class JsonText:
     def remove(self, text: str, path: tuple[str, ...]) -> str:
         return jsonedit.remove(text, self._syntax, path)
 
+    def add_items(self, text: str, path: tuple[str, ...], items: list[str]) -> str:
+        return jsonedit.add_items(text, self._syntax, path, items)
+
+    def remove_items(self, text: str, path: tuple[str, ...], items: list[str]) -> str:
+        return jsonedit.remove_items(text, self._syntax, path, items)
+
     def is_bare(self, text: str, path: tuple[str, ...]) -> bool:
         return jsonedit.is_bare(text, self._syntax, path)
 

@@ -57,6 +57,39 @@ def remove(text: str, syntax: Syntax, path: tuple[str, ...]) -> str:
     return text if member is None else _cut(text, holder, member)
 
 
+def add_items(text: str, syntax: Syntax, path: tuple[str, ...], items: list[str]) -> str:
+    """The text with these strings in the list at the path, behind what is there. Raises NotJson."""
+    for item in items:
+        node = _walk(parse(_or_empty(text), syntax), path)
+        there = [] if node is None else _items(node, path)
+        if not there:
+            text = put(text, syntax, path, [item])
+        elif item not in [one.value() for one in there]:
+            last = there[-1]
+            own_line = _starts_line(text, last.start)
+            between = _newline(text) + _line_indent(text, last.start) if own_line else " "
+            text = _spliced(text, last.end, f",{between}{json.dumps(item)}")
+    return text
+
+
+def remove_items(text: str, syntax: Syntax, path: tuple[str, ...], items: list[str]) -> str:
+    """The text without these strings in the list at the path. Raises NotJson."""
+    for item in items:
+        node = _walk(parse(_or_empty(text), syntax), path)
+        there = [] if node is None else _items(node, path)
+        found = next((at for at, one in enumerate(there) if one.value() == item), None)
+        if found is None or node is None:
+            continue
+        if len(there) == 1:
+            start, end = node.start + 1, node.end - 1
+        elif found:
+            start, end = there[found - 1].end, there[found].end
+        else:
+            start, end = there[0].start, there[1].start
+        text = text[:start] + text[end:]
+    return text
+
+
 def is_bare(text: str, syntax: Syntax, path: tuple[str, ...]) -> bool:
     """Whether the object at the path has neither a member nor a comment. Raises NotJson."""
     node = _walk(parse(_or_empty(text), syntax), path)
@@ -76,6 +109,12 @@ def _walk(node: Node, path: tuple[str, ...]) -> Node | None:
             return None
         node = member.node
     return node
+
+
+def _items(node: Node, path: tuple[str, ...]) -> list[Node]:
+    if node.items is None:
+        raise NotJson(f"{'.'.join(path)} is not a list")
+    return node.items
 
 
 def _require_object(node: Node, path: tuple[str, ...]) -> None:

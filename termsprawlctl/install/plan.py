@@ -7,9 +7,8 @@ import os
 from typing import Any
 
 from ..base.errors import CtlError
-from ..base.files import is_inside
 from .clients import CLIENTS, PROJECT, USER, Place, configuration_file, server_path
-from .configfile import ConfigFile
+from .configfile import ConfigFile, refuse_way_out
 from .dialects import Server, command_line
 
 PROGRAM_NAME = "termsprawlctl"
@@ -29,7 +28,7 @@ class Plan:
         self.name = name
         chosen = path or configuration_file(client_name, scope, place)
         if scope == PROJECT and not path:
-            _refuse_way_out(chosen, place.folder)
+            refuse_way_out(chosen, place.folder)
         self.file = ConfigFile(chosen, private=scope == USER)
         self._text = self.client.dialect.text
         with _Reading(self.file):
@@ -41,10 +40,13 @@ class Plan:
         self._new = self.file.text
 
     @classmethod
-    def install(cls, server: Server, *where) -> Plan:
-        """Have the server there, whatever stands under its name, if that is one of ours."""
+    def install(cls, server: Server, *where, more: dict | None = None) -> Plan:
+        """Have the server there, whatever stands under its name, if that is one of ours.
+
+        `more`: further keys of its entry.
+        """
         plan = cls(*where)
-        plan.entry = plan.client.dialect.make(server)
+        plan.entry = {**plan.client.dialect.make(server), **(more or {})}
         if plan._there is not None:
             plan._require_ours()
         with _Changing(plan.file):
@@ -145,13 +147,6 @@ class Plan:
             holders[-2].pop(self.path[-2], None)
         if expected != actual:
             raise CtlError(f"{self.file.path} is written in a way that cannot be changed safely.", "Change it by hand.")
-
-
-def _refuse_way_out(path: str, folder: str) -> None:
-    """Raise CtlError where a link in a project leads to a file outside of it: it would be changed unseen."""
-    real = os.path.realpath(path)
-    if not is_inside(real, os.path.realpath(folder)):
-        raise CtlError(f"{path} leads out of the project, to {real}; it was left as it is.", "Name it with --file.")
 
 
 def _is_ours(server: Server | None) -> bool:

@@ -10,7 +10,8 @@ from ..base import console, jsontext
 from ..base.console import Notice
 from ..base.errors import FAILED, OK, CtlError
 from ..base.processes import Interruptible
-from . import verify
+from . import allow, verify
+from .allow import Rule
 from .clients import PROJECT
 from .dialects import Server
 from .plan import ABSENT, ADD, KEEP, REMOVE, UPDATE, Plan
@@ -41,15 +42,34 @@ class Output:
             console.out(jsontext.pretty(facts) + "\n")
 
 
-def install(plan: Plan, server: Server, scope: str, *, write: bool, verified: bool, output: Output, cwd: str) -> int:
-    """Print the plan, or carry it out, verify it and print that; returns the exit status."""
+def install(
+    plan: Plan,
+    server: Server,
+    scope: str,
+    *,
+    rule: Rule | None = None,
+    write: bool,
+    verified: bool,
+    output: Output,
+    cwd: str,
+) -> int:
+    """Print the plan, or carry it out, verify it and print that; returns the exit status.
+
+    `rule`: what has the client call the server's tools without asking, where that is wanted and is not in the entry.
+    """
     own = plan.client.adds(plan.name, server, scope) if plan.client.adds else None
     facts = {**_facts(plan, written=write and plan.changes), "argv": server.argv, "ownCommand": own}
     status = OK
     read_only = plan.changes and plan.file.is_read_only()
+    if rule:
+        facts["allowed"] = {"file": rule.file, "rules": rule.items}
+        allow.check(rule)
     if write:
         plan.carry_out()
         _report_done(plan, output, read_only=read_only)
+        if rule:
+            allow.add(rule)
+            output.say(f"allowed in {rule.file}: {', '.join(rule.items)}.")
         if verified:
             with Interruptible():
                 # Not in a project's folder, unless it is about that: its files may have a client start servers.
@@ -59,13 +79,19 @@ def install(plan: Plan, server: Server, scope: str, *, write: bool, verified: bo
             output.say(plan.client.note)
     elif not output.as_json:
         console.out(plan.snippet() + "\n")
+        if rule:
+            console.out(rule.shown() + "\n")
+            output.say(f"the second one goes into {rule.file}.")
         _tell_plan(plan, own, output)
     output.result(facts)
     return status
 
 
 def uninstall(plan: Plan, *, write: bool, output: Output) -> int:
-    """Print the plan, or carry it out and print that; returns the exit status."""
+    """Print the plan, or carry it out and print that; returns the exit status.
+
+    The rule that allowed its tools goes before, see disallow().
+    """
     facts = _facts(plan, written=write and plan.changes)
     read_only = plan.changes and plan.file.is_read_only()
     if write:
@@ -79,6 +105,12 @@ def uninstall(plan: Plan, *, write: bool, output: Output) -> int:
         output.say(f"nothing was written. --write removes this from {plan.file.path}.")
     output.result(facts)
     return OK
+
+
+def disallow(rule: Rule, output: Output) -> None:
+    """Take out the rule that goes with an entry."""
+    if allow.remove(rule):
+        output.say(f"no longer allowed in {rule.file}: {', '.join(rule.items)}.")
 
 
 def _facts(plan: Plan, *, written: bool) -> dict:

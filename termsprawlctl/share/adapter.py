@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..base import jsontext
 from ..base.log import log
 from ..mcp.options import Options
@@ -125,13 +127,17 @@ _ADVICE = {
 class TuiProvider(Provider):
     """The tools, for the one endpoint that was named at start; to be served with OPTIONS.
 
-    Raises EndpointError when that cannot be used; later calls check it anew.
+    Raises EndpointError when that cannot be used, unless with `later` there is nothing yet; calls check it anew.
     """
 
     name = "termsprawl-tui"
 
-    def __init__(self, path: str) -> None:
-        endpoint.load(path)
+    def __init__(self, path: str, *, later: bool = False) -> None:
+        if later:
+            endpoint.require_posix()
+            endpoint.check_form(path)
+        if not later or os.path.lexists(path):
+            endpoint.load(path)
         self._path = path
 
     def instructions(self) -> str:

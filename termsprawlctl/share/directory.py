@@ -181,11 +181,8 @@ class ShareDirectory:
 
 def _named_directory(name: str):
     """A directory that is the same each time, and what gives it up. Raises UsageError, OSError."""
-    if not NAME.fullmatch(name):
-        raise UsageError(f"{name} is no name for a share.", "Use letters, digits, `.`, `_` and `-`, at most 32.")
-    root = _named_root()
-    private_directory(root)
-    path = os.path.join(os.path.realpath(root), name)
+    path = os.path.dirname(named_path(name))
+    private_directory(_named_root())
     private_directory(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     if not hold(descriptor, path):
@@ -210,6 +207,8 @@ def _named_root() -> str:
 
 def named_path(name: str) -> str:
     """The path of the endpoint.json of the share with this name, whether it lives or not. Raises UsageError."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name} is no name for a share.", "Use letters, digits, `.`, `_` and `-`, at most 32.")
     return os.path.join(os.path.realpath(_named_root()), name, endpoint.FILE_NAME)
 
 

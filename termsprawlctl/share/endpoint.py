@@ -84,6 +84,12 @@ def load_file(path: str) -> Members:
 
 def check_path(path: str) -> None:
     """Check the form of the path, and the endpoint's directory. Raises EndpointError."""
+    check_form(path)
+    _check(os.path.dirname(path), "directory", stat.S_ISDIR, "a directory", DIRECTORY_MODE)
+
+
+def check_form(path: str) -> None:
+    """Raise EndpointError unless the path is absolute, plain and that of an endpoint.json."""
     if not os.path.isabs(path):
         raise EndpointError(f"the endpoint path {path} is not absolute.", _REMEDY)
     if os.path.basename(path) != FILE_NAME:
@@ -92,7 +98,6 @@ def check_path(path: str) -> None:
         raise EndpointError("the endpoint path holds a NUL byte.", _REMEDY)
     if os.path.realpath(path) != path:
         raise EndpointError(f"the endpoint path {path} leads through a symlink or is not in its plain form.", _REMEDY)
-    _check(os.path.dirname(path), "directory", stat.S_ISDIR, "a directory", DIRECTORY_MODE)
 
 
 _REMEDY = "Copy it from where the TUI was shared; `termsprawlctl tui status` lists those that are."

@@ -21,14 +21,15 @@ examples:
   termsprawlctl install claude --write           writes and checks it
   termsprawlctl install vscode --scope project --write
   termsprawlctl install claude --server agent:codex --write -- --cwd ~/src
-  termsprawlctl install gemini --server tui -- --endpoint /tmp/.../endpoint.json
+  termsprawlctl install gemini --server tui --name work --allow --write
 
 Only this entry changes; a backup of the file is kept beside it. The new server is started
 and asked for its tools. In the app the entry names TERMSPRAWL_SESSION_FILE's session and
 waits for the app; elsewhere it starts a host where none runs. --session pins a session.
+With `--server tui`, --name is that of the share, too (`tui share --name work`).
 exit status: 0 written or shown, 1 not written or no answer, 2 nothing was tried
 """
-SESSION = "session"
+SESSION, TUI = "session", "tui"
 APP_WAIT_S = "30"  # from the start of a client to that of the app
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
@@ -40,6 +41,9 @@ def configure(parser) -> None:
     add_target(parser)
     parser.add_argument(
         "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the server; may be repeated"
+    )
+    parser.add_argument(
+        "--allow", action="store_true", help="with --server tui: have the client call both tools without asking"
     )
     parser.add_argument("--no-verify", action="store_true", help="do not check the entry afterwards")
 
@@ -75,14 +79,15 @@ def run(args) -> int:
     from ...install.dialects import Server
     from ...install.plan import Plan
 
-    words = _server_words(args.server, list(getattr(args, "passed_on", None) or []), args.session)
+    words = _server_words(args, list(getattr(args, "passed_on", None) or []))
     argv = [program_file(), *words]
     if not all(map(console.is_text, argv)):
         raise UsageError("a path is not valid UTF-8, which no configuration file can hold.", "Use another path.")
     server = Server(argv, _environment(args.env))
-    plan = Plan.install(server, *where(args))
+    found = where(args)
+    plan = Plan.install(server, *found, more=_allowed_in_entry(args))
     with _no_host_left(args, words):
-        return _install(args, plan, server)
+        return _install(args, plan, server, allow_rule(args, *found) if args.allow else None)
 
 
 @contextlib.contextmanager
@@ -105,18 +110,63 @@ def _no_host_left(args, words: list[str]) -> Iterator[None]:
             stop(paths, kill_sessions=False)
 
 
-def _install(args, plan, server) -> int:
+def _install(args, plan, server, rule) -> int:
     from ...install import shell
 
-    return shell.install(
+    output = shell.Output(as_json=args.json, quiet=args.quiet)
+
+    status = shell.install(
         plan,
         server,
         args.scope,
+        rule=rule,
         write=args.write,
         verified=not args.no_verify,
-        output=shell.Output(as_json=args.json, quiet=args.quiet),
+        output=output,
         cwd=os.getcwd(),
     )
+    if args.server == TUI and not args.allow:
+        output.say(
+            f"{plan.client.title} asks before it calls the tools, and a key that approves a call in the shared client "
+            f"makes the view stale. {'Add --allow' if _can_allow(plan.client) else 'Allow both tools there'}."
+        )
+    return status
+
+
+def _can_allow(client) -> bool:
+    return bool(client.allowed or client.rule)
+
+
+def _allowed_in_entry(args) -> dict:
+    """Keys of the entry that have the client call the tools without asking. Raises UsageError."""
+    if not args.allow:
+        return {}
+    if args.server != TUI:
+        raise UsageError("--allow goes with --server tui.", "Leave it out.")
+    client = CLIENTS[args.client]
+    if not _can_allow(client):
+        raise UsageError(f"{client.title} has no file for it.", "Leave --allow out, and allow both tools there.")
+    return client.allowed(_tui_tools()) if client.allowed else {}
+
+
+def allow_rule(args, client: str, name: str, scope: str, place: Place, file: str | None):
+    """The Rule beside the entry of `--server tui`; None where there is none, or it is in the entry. Raises CtlError."""
+    from ...install.clients import PROJECT, configuration_file
+    from ...install.configfile import refuse_way_out
+
+    make = CLIENTS[client].rule if args.server == TUI else None
+    if make is None:
+        return None
+    rule = make(name, _tui_tools(), scope, place, file or configuration_file(client, scope, place))
+    if scope == PROJECT and not file:
+        refuse_way_out(rule.file, place.folder)
+    return rule
+
+
+def _tui_tools() -> list[str]:
+    from ...share import wire
+
+    return [wire.GET_VIEW_CONTEXT, wire.SELECT_SESSION]
 
 
 def where(args) -> tuple:
@@ -152,11 +202,14 @@ def default_name(server: str) -> str:
     return "termsprawl" if server == SESSION else f"termsprawl-{server.rpartition(':')[2]}"
 
 
-def _server_words(server: str, extra: list[str], session: str | None) -> list[str]:
+def _server_words(args, extra: list[str]) -> list[str]:
     """The words behind the program: what `termsprawlctl mcp` takes. Raises UsageError."""
     from ..parser import command_parser
     from .mcp import SERVERS
 
+    server, session = args.server, args.session
+    if server == TUI and not extra:
+        extra = _tui_words(args.name)
     name, *rest = server.split(":")
     if name != SESSION and name not in SERVERS:
         raise UsageError(f"--server {server}: there is no such server.", f"Known: {', '.join(server_names())}.")
@@ -166,6 +219,21 @@ def _server_words(server: str, extra: list[str], session: str | None) -> list[st
     command_parser("mcp").parse_args(words)  # the server's own usage error is better now than in the client
     # Clients hand little of their environment on: the session's path goes into the words.
     return ["mcp", *words, *(["--session", os.path.abspath(session)] if session and name == SESSION else [])]
+
+
+def _tui_words(name: str | None) -> list[str]:
+    """How the entry finds the share of this name, which may begin later than the client. Raises UsageError."""
+    from ...share.endpoint import require_posix
+
+    if name is None:
+        raise UsageError(
+            "--server tui needs a share.",
+            "--name NAME for that of `tui share --name NAME`, or -- --endpoint PATH for one that is running.",
+        )
+    require_posix()
+    from ...share.directory import named_path
+
+    return ["--endpoint", named_path(name), "--later"]
 
 
 def _session_words(session: str | None) -> list[str]:

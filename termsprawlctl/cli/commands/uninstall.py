@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .install import add_target, where
+from .install import add_target, allow_rule, where
 
 EPILOG = """\
 examples:
@@ -24,4 +24,11 @@ def run(args) -> int:
     from ...install.plan import Plan
 
     output = shell.Output(as_json=args.json, quiet=args.quiet)
-    return shell.uninstall(Plan.uninstall(*where(args)), write=args.write, output=output)
+    found = where(args)
+    rule = allow_rule(args, *found)
+    plan = Plan.uninstall(*found)
+    if rule and args.write:
+        # Before the entry, which may be in the same file: what is left then is what install found.
+        shell.disallow(rule, output)
+        plan = Plan.uninstall(*found)
+    return shell.uninstall(plan, write=args.write, output=output)
