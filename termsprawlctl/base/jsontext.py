@@ -15,6 +15,7 @@ MAX_DEPTH = 500
 # Python's own limit for integers in text is 4,300 digits (time grows with their square);
 # no double, which is all that most JSON programs know, has more than 309.
 MAX_DIGITS = 1000
+_BLANKS = " \t\r\n"
 
 
 def loads(text: str | bytes) -> object:
@@ -56,6 +57,30 @@ def decode_at(text: str, index: int, level: int) -> tuple[object, int]:
     if not _within_depth(value, text.count("{", index, end) + text.count("[", index, end), level):
         raise ValueError("nested too deep")
     return value, end
+
+
+def first_members(head: bytes) -> dict[str, object]:
+    """The members of an object that its beginning holds whole, up to the first that is cut off or no JSON."""
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = head[: error.start].decode("utf-8")
+    text = text.removeprefix("\ufeff").lstrip(_BLANKS)
+    members: dict[str, object] = {}
+    rest = text[1:] if text.startswith("{") else ""
+    try:
+        while rest:
+            key, rest = _value(rest)
+            if not isinstance(key, str) or not rest.startswith(":"):
+                break
+            value, rest = _value(rest[1:])
+            if not rest.startswith((",", "}")):
+                break  # it may be cut off itself, as a number is
+            members[key] = value
+            rest = rest[1:] if rest.startswith(",") else ""
+    except ValueError:
+        pass
+    return members
 
 
 def pretty(value: object) -> str:
@@ -127,3 +152,10 @@ def _within_depth(value: object, brackets: int, outer: int = 0) -> bool:
 
 # Made once: json.loads() makes a new one for each text that is read in a way of one's own.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
+
+
+def _value(text: str) -> tuple[object, str]:
+    """The JSON value that a text begins with, and what stands behind it. Raises ValueError."""
+    text = text.lstrip(_BLANKS)
+    value, end = decode_at(text, 0, 1)
+    return value, text[end:].lstrip(_BLANKS)

@@ -88,11 +88,15 @@ class Dispatcher:
         self._modern = {"server/discover": self._discover, "subscriptions/listen": self._listen, **either}
 
     def take(self, line: bytes | stdio.TooLong) -> None:
-        """One line of input, or TOO_LONG in the place of one."""
+        """One line of input, or what stands for one that is too long."""
         original = self._options.original_frame_errors
         if isinstance(line, stdio.TooLong):
             limit = f"Message too large: more than {self._options.max_line_bytes} bytes on one line"
-            self._complain(protocol.INVALID_REQUEST, "Message too large" if original else limit)
+            request_id = None if original else protocol.request_id(line.head)
+            if request_id is not None:
+                self._in_flight.send(protocol.encode(protocol.error(request_id, protocol.INVALID_REQUEST, limit)))
+            else:
+                self._complain(protocol.INVALID_REQUEST, "Message too large" if original else limit)
             return
         if not line.removeprefix(_BOM).strip():
             return

@@ -101,6 +101,13 @@ def is_id(value: object) -> bool:
     return isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
+def request_id(head: bytes) -> object:
+    """The id of the request that begins like this; None where it is not certain that it is one, and which."""
+    members = jsontext.first_members(head)
+    found = members.get("id")
+    return found if is_id(found) and isinstance(members.get("method"), str) else None
+
+
 def id_key(value: object) -> tuple[type, object]:
     """An id as a dictionary key: 1, 1.0 and "1" are three ids."""
     return (type(value), value)

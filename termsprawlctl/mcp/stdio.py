@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 READ_BYTES = 65536
+HEAD_BYTES = 4096  # more than stands before the long part of a request
 
 
 class TooLong:
-    """Stands for a line over the cap, whose bytes were not kept."""
+    """Stands for a line over the cap; of its bytes only the first HEAD_BYTES were kept."""
 
+    __slots__ = ("head",)
 
-TOO_LONG = TooLong()
+    def __init__(self, head: bytes) -> None:
+        self.head = head
 
 
 def take_over() -> tuple[int, int]:
@@ -55,7 +58,7 @@ class Lines:
         self._skipping = False
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
-        """The lines (bytes, without their end) that `data` completes, TOO_LONG for each over the cap."""
+        """The lines (bytes, without their end) that `data` completes, a TooLong for each over the cap."""
         *ended, rest = data.split(b"\n")
         found: list[bytes | TooLong] = []
         for piece in ended:
@@ -77,9 +80,10 @@ class Lines:
         self._size += len(piece)
         # One byte more may still be the \r of a \r\n.
         if self._size > self._max and not (self._size == self._max + 1 and piece.endswith(b"\r")):
+            head = b"".join([*self._parts, piece])[: min(HEAD_BYTES, self._max)]
             self._parts = []
             self._skipping = True
-            found.append(TOO_LONG)
+            found.append(TooLong(head))
         else:
             self._parts.append(piece)
 

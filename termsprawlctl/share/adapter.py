@@ -74,9 +74,9 @@ TOOLS = [
             "again gets the first answer and does nothing. On timeout_unknown or outcome_unknown it may have "
             "happened: read the context again, and do not retry with a new requestId. Every key that the user presses "
             "there, one that approves a call of yours too, makes the revision stale and is followed by a pause: on "
-            "stale_revision wait two seconds, read the context again and select at once; on user_active the user is "
-            "in the middle of something, leave them alone for a while. A user who approves each call with a key in "
-            "this same TUI has to allow both tools beforehand."
+            "stale_revision wait three seconds, read the context again and select at once; on user_active the user is "
+            "in the middle of something (typing, a line that is not sent, something open), leave them alone for a "
+            "while. A user who approves each call with a key in this same TUI has to allow both tools beforehand."
         ),
         "inputSchema": {
             "type": "object",
@@ -108,20 +108,6 @@ INSTRUCTIONS = (
 # Unknown tools and arguments of any shape get an answer of our own form. Calls run side by side: a read answers
 # during a select, and a second select hears `busy` from the TUI.
 OPTIONS = Options(max_line_bytes=64 << 10, max_running=16, any_tool_name=True, any_arguments=True)
-
-
-# What a rejection means for the caller, beside the answer itself.
-_ADVICE = {
-    wire.STALE_REVISION: (
-        "The user pressed a key, or the view changed, since the context was read; a key that approved this call "
-        "counts. Wait two seconds, read the context again and select at once. If each call is approved by a key in "
-        "this TUI, ask the user to allow both tools beforehand."
-    ),
-    wire.USER_ACTIVE: (
-        "The user is typing, has a line that is not sent, or something open. Leave them alone for a while, then read "
-        "the context again."
-    ),
-}
 
 
 class TuiProvider(Provider):
@@ -166,12 +152,9 @@ def _request(name: str, arguments: object) -> wire.GetViewContext | wire.SelectS
 
 
 def result(answer: dict) -> dict:
-    """A tool's result for an answer: the same JSON as structure and as text, and advice where there is some."""
-    texts = [jsontext.compact(answer)]
-    if answer.get("code") in _ADVICE:
-        texts.append(_ADVICE[answer["code"]])
+    """A tool's result for an answer: the same JSON as structure and as the one text."""
     return {
-        "content": [{"type": "text", "text": text} for text in texts],
+        "content": [{"type": "text", "text": jsontext.compact(answer)}],
         "structuredContent": answer,
         "isError": answer["status"] == wire.REJECTED,
     }

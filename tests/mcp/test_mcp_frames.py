@@ -110,8 +110,7 @@ def test_a_line_of_exactly_the_cap_is_read_and_one_byte_more_is_refused(bridge, 
 def test_a_line_over_the_cap_is_refused_before_it_ends_and_reading_goes_on_at_the_next(server):
     server.send_bytes(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * 65536)
     answer = server.read()
-    assert "id" not in answer
-    assert answer["error"]["code"] == -32600
+    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
     assert "65536 bytes" in answer["error"]["message"]
     # The rest of that line is as long as it likes, and looks like messages.
     for _ in range(64):
@@ -383,3 +382,34 @@ def test_standard_output_is_private(ctl, hermetic_env):
         assert server.rest() == []
         assert server.exit_status() == 0
         assert "stray print" in server.log()
+
+
+@pytest.mark.parametrize("request_id", [7, "a\u00e9", 1.5])
+def test_a_request_over_the_cap_is_refused_by_its_id_where_that_stands_before_the_long_part(server, request_id):
+    message = {"jsonrpc": "2.0", "method": "tools/call", "id": request_id, "params": {"name": "x" * 70_000, "id": 9}}
+    server.send(message)
+    answer = server.read()
+    assert (answer["id"], answer["error"]["code"]) == (request_id, -32600)
+    assert "65536" in answer["error"]["message"]
+    server.send_bytes(ping(1) + b"\n")
+    assert server.read() == pong(1)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '{"jsonrpc":"2.0","method":"m","params":"PAD","id":7}',
+        '{"jsonrpc":"2.0","id":7,"result":"PAD"}',
+        '{"method":"m","id":PAD',
+        '{"method":"m","id":true,"params":"PAD"}',
+        '{"method":1,"id":7,"params":"PAD"}',
+        '[{"method":"m","id":7,"params":"PAD"}]',
+        '"{\\"id\\":7,\\"method\\":\\"m\\",PAD"',
+        '{"method":"m","params":{"id":7,"x":"PAD"}}',
+        "{" * 5000 + "PAD",
+    ],
+)
+def test_an_id_that_is_not_certain_is_not_used(server, head):
+    server.send_bytes(head.replace("PAD", "1" * 70_000).encode() + b"\n")
+    answer = server.read()
+    assert ("id" in answer, answer["error"]["code"]) == (False, -32600)

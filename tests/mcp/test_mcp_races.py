@@ -194,7 +194,7 @@ def test_lines_do_not_depend_on_how_their_bytes_arrive(data, sizes):
     def cut(pieces) -> list:
         lines = stdio.Lines(cap)
         found = [line for piece in pieces for line in lines.feed(piece)]
-        return found + lines.end()
+        return [None if isinstance(line, stdio.TooLong) else line for line in found + lines.end()]
 
     pieces, rest, turn = [], data, 0
     while rest:
@@ -210,7 +210,7 @@ def test_lines_do_not_depend_on_how_their_bytes_arrive(data, sizes):
         ended = number < len(whole) - 1 or data.endswith(b"\n")
         bare = line[:-1] if line.endswith(b"\r") else line
         too_long = len(bare) > cap or (len(line) > cap + 1 if not ended else False)
-        expected.append(stdio.TOO_LONG if too_long else bare)
+        expected.append(None if too_long else bare)
     assert cut(pieces) == cut([data]) == expected
 
 

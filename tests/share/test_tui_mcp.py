@@ -54,8 +54,7 @@ def session_ids(ctl, tmux) -> dict[str, str]:
 def tool_result(response: dict) -> dict:
     """The answer inside a tool's result; structure, text and isError have to agree."""
     result = response["result"]
-    block, *advice = result["content"]
-    assert bool(advice) == (result["structuredContent"].get("code") in ("stale_revision", "user_active"))
+    (block,) = result["content"]
     assert json.loads(block["text"]) == result["structuredContent"]
     assert result["isError"] == (result["structuredContent"]["status"] == "rejected")
     return result["structuredContent"]
@@ -156,14 +155,35 @@ def test_calls_run_side_by_side_and_each_is_answered_as_soon_as_it_can_be(adapte
     assert tool_result(adapter.answer_to(slow)) == APPLIED
 
 
-def test_what_can_be_done_about_a_stale_view_is_said_beforehand_and_with_the_answer(adapter, fake):
+def test_what_can_be_done_about_a_stale_view_is_said_beforehand(adapter, fake):
     adapter.initialize()
     _, select = adapter.request("tools/list")["result"]["tools"]
+    assert "select at once" in select["description"]
+    assert "beforehand" in select["description"]
+    # The answer itself is the one text that there is.
     fake.serve(line({"status": "rejected", "code": "stale_revision"}))
-    _, advice = adapter.answer_to(adapter.call("select_session", **SELECT))["result"]["content"]
-    for text in (select["description"], advice["text"]):
-        assert "select at once" in text
-        assert "beforehand" in text
+    assert tool_result(adapter.answer_to(adapter.call("select_session", **SELECT)))["code"] == "stale_revision"
+
+
+def test_an_adapter_that_may_come_first_serves_before_during_and_after_a_share(ctl, fake, hermetic_env):
+    file = fake.file.read_bytes()
+    fake.file.unlink()
+    with McpServer([ctl, "mcp", "tui", "--later", "--endpoint", fake.path], hermetic_env) as server:
+        server.initialize()
+        gone = {"status": "rejected", "code": "target_unavailable"}
+        assert tool_result(server.answer_to(server.call("get_view_context"))) == gone
+        fake.write(file)
+        fake.serve(line(CONTEXT))
+        assert tool_result(server.answer_to(server.call("get_view_context"))) == CONTEXT
+        fake.file.unlink()
+        assert tool_result(server.answer_to(server.call("get_view_context"))) == gone
+
+
+@pytest.mark.parametrize("wrong", ["relative", "name", "mode"])
+def test_one_that_may_come_first_still_takes_no_wrong_endpoint(ctl, fake, hermetic_env, wrong):
+    fake.file.chmod(0o644)
+    path = {"relative": "endpoint.json", "name": str(fake.folder / "other.json"), "mode": fake.path}[wrong]
+    assert run([ctl, "mcp", "tui", "--later", "--endpoint", path], hermetic_env).status == 2
 
 
 @pytest.mark.parametrize("wrong", ["relative", "name", "mode", "version", "socket", "missing"])

@@ -5,6 +5,7 @@ Written from the rules and not from the server, and slow where that is plainer.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections import Counter
@@ -18,6 +19,7 @@ MAX_DIGITS = 1000
 MAX_BATCH = 100
 RESULT = 0  # in the place of an error code
 INTERNAL_ERROR = -32603
+HEAD_BYTES = 4096
 NO_ID = object()
 
 
@@ -80,7 +82,8 @@ class Model:
     def take(self, line: bytes) -> None:
         line = line[:-1] if line.endswith(b"\r") else line
         if len(line) > self.rules.cap:
-            self._complaint(-32600)
+            request_id = NO_ID if self.rules.original else _id_before_the_long_part(line[:HEAD_BYTES])
+            self.due.append(Due(request_id, {-32603 if self.rules.original else -32600}))
             return
         if not line.removeprefix(b"\xef\xbb\xbf").strip():
             return
@@ -297,3 +300,15 @@ def settle_batches(due: list[list[Due]], answers: list[list[dict]]) -> None:
             raise AssertionError(f"no batch is answered by {answer!r:.500}; due: {left}")
     if not all(one.optional for batch in left for one in batch):
         raise Unanswered(f"{left}")
+
+
+def _id_before_the_long_part(head: bytes) -> object:
+    """The id of a request of which only so much was read; NO_ID where that does not tell."""
+    members: dict = {}
+    for end, byte in enumerate(head):
+        if byte in b",}":
+            with contextlib.suppress(ValueError):
+                found = strict(head[:end] + b"}")
+                members = found if isinstance(found, dict) else members
+    is_id = isinstance(members.get("id"), (str, int, float)) and not isinstance(members["id"], bool)
+    return members["id"] if is_id and isinstance(members.get("method"), str) else NO_ID

@@ -70,7 +70,7 @@ def _configure_share(share) -> None:
         metavar="SECONDS",
         type=float,
         default=1.5,
-        help="how long you are left alone after each key (1.5 to 60, default: 1.5)",
+        help="how long you are left alone after each key, or up to a second longer (1.5 to 60, default: 1.5)",
     )
     share.add_argument("--key", metavar="KEY", help="the key after the prefix that revokes (default: R, if it is free)")
     share.add_argument("--name", help="share at a path that is the same each time, and private as any")
