@@ -23,10 +23,10 @@ examples:
   termsprawlctl install claude --server agent:codex --write -- --cwd ~/src
   termsprawlctl install gemini --server tui --name work --allow --write
 
-Only this entry changes; a backup of the file is kept beside it. The new server is started
-and asked for its tools. In the app the entry names TERMSPRAWL_SESSION_FILE's session and
-waits for the app; elsewhere it starts a host where none runs. --session pins a session.
-With `--server tui`, --name is that of the share, too (`tui share --name work`).
+Only this entry changes; a backup of the file is kept. The new server is asked
+for its tools. In the app the entry names TERMSPRAWL_SESSION_FILE's session and
+waits for the app; elsewhere it starts a host where none runs, unless --session
+pins a session.
 exit status: 0 written or shown, 1 not written or no answer, 2 nothing was tried
 """
 SESSION, TUI = "session", "tui"
@@ -43,7 +43,7 @@ def configure(parser) -> None:
         "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the server; may be repeated"
     )
     parser.add_argument(
-        "--allow", action="store_true", help="with --server tui: have the client call both tools without asking"
+        "--allow", action="store_true", help="have the client call the tools of tui unasked"
     )
     parser.add_argument("--no-verify", action="store_true", help="do not check the entry afterwards")
 
@@ -58,7 +58,7 @@ def add_target(parser) -> None:
         help=f"{' | '.join(server_names())} (default {SESSION}); ARGS go on to it",
     )
     server.words = _servers_spelled_out  # for completion
-    parser.add_argument("--name", metavar="NAME", help="the server's name in the client (default termsprawl...)")
+    parser.add_argument("--name", metavar="NAME", help="the server's name in the client, and of tui's share")
     parser.add_argument(
         "--scope",
         choices=SCOPES,
