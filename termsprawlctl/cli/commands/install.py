@@ -42,9 +42,7 @@ def configure(parser) -> None:
     parser.add_argument(
         "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the server; may be repeated"
     )
-    parser.add_argument(
-        "--allow", action="store_true", help="have the client call the tools of tui unasked"
-    )
+    parser.add_argument("--allow", action="store_true", help="have the client call the tools of tui unasked")
     parser.add_argument("--no-verify", action="store_true", help="do not check the entry afterwards")
 
 
