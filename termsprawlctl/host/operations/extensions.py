@@ -7,6 +7,7 @@ from typing import Any
 from ...base.errors import CtlError
 from ...operations.table import MAX_WAIT_MS
 from ..terminals.keys import tmux_keys
+from ..terminals.panes import EndedError, Pane
 from ..terminals.screen.transcript import Transcript, whole_bytes
 from ..terminals.shells import commands
 from ..terminals.shells.commands import Running
@@ -48,7 +49,7 @@ def _finish_run(host: HostContext, caller: str, running: Running, timeout_s: flo
             commands.settle(pane, running.stream)
     finally:
         closed = host.commands.close(running)
-    output = recording.output(pane.columns, pane.rows, pane.line)
+    output = running.output()
     value = {
         "nodeId": node_id,
         "output": output.text,
@@ -74,7 +75,7 @@ def _finish_run(host: HostContext, caller: str, running: Running, timeout_s: flo
 
 def _started(host: HostContext, running: Running) -> dict[str, Any]:
     """The answer where nobody waits: all of the output is still to be read, from the cursor on."""
-    host.panes.keep_when_dead(running.pane, keep=False)
+    host.commands.close(running)
     return {
         "nodeId": running.node_id,
         "output": "",
@@ -89,7 +90,7 @@ def _started(host: HostContext, running: Running) -> dict[str, Any]:
 
 @handles("terminal_wait")
 def terminal_wait(host: HostContext, caller: Caller, args: Arguments) -> Later:
-    node_id = terminal(host, caller, args)
+    node_id = terminal(host, caller, args, may_have_ended=True)
     text, pattern = args.get("text"), args.get("pattern")
     if text is not None and pattern is not None:
         raise ToolRefusal("Both text and pattern are given.", "Give one of them.")
@@ -99,8 +100,7 @@ def terminal_wait(host: HostContext, caller: Caller, args: Arguments) -> Later:
     conditions = Conditions(text, pattern, idle_s, bool(args.get("exit")))
     if conditions.is_empty():
         raise ToolRefusal("Nothing is given to wait for.", "Give text, pattern, idleMs, or exit: true.")
-    pane = host.panes.look(node_id)
-    stream = host.streams.get(node_id)
+    pane, stream = _pane_and_stream(host, node_id)
     offset = _wait_from(stream, caller.node_id, args.get("cursor"))
     run = _run_since(host, stream, node_id, offset)
     wait = Wait(stream, pane, conditions, run, offset)
@@ -150,9 +150,8 @@ def _finish_wait(host: HostContext, node_id: str, stream: Stream, found: Found) 
 
 @handles("terminal_since")
 def terminal_since(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
-    node_id = terminal(host, caller, args)
-    pane = host.panes.look(node_id)
-    stream = host.streams.get(node_id)
+    node_id = terminal(host, caller, args, may_have_ended=True)
+    pane, stream = _pane_and_stream(host, node_id)
     cursor = args.get("cursor")
     asked = 0 if cursor is None else stream.offset(cursor)
     part = stream.read(asked or 0)
@@ -169,21 +168,35 @@ def terminal_since(host: HostContext, caller: Caller, args: Arguments) -> dict[s
         taken = data[: ends_at - start]
     began_alternate = _began_alternate(before + data, alternate=pane.alternate)
     transcript = Transcript(pane.columns, pane.rows, alternate=began_alternate)
-    transcript.feed(before)
+    stream.feed(transcript, start - len(before), before)
     transcript.mark()
-    transcript.feed(taken)
+    stream.feed(transcript, start, taken)
     end = start + len(taken)
     value = {
         "nodeId": node_id,
-        "output": transcript.since(),
+        "output": transcript.since(is_whole=False),
         "missed": is_missed,
         "more": len(data) > len(taken) and (len(data) > MAX_NEW_BYTES or end == ends_at),
         "fullScreen": transcript.alternate,
         **_place(stream, end),
     }
-    if run is not None and run.recording.ended.is_set() and start < (ends_at or end) <= end:
+    if stream.ended and not value["more"]:
+        value["ended"] = True
+    if run is not None and run.recording.ended.is_set() and (start < (ends_at or end) <= end or "ended" in value):
         value["exitStatus"] = run.recording.status
     return value
+
+
+def _pane_and_stream(host: HostContext, node_id: str) -> tuple[Pane, Stream]:
+    """A terminal's pane and stream; of one that a command has ended, as they were then. Raises EndedError."""
+    try:
+        return host.panes.look(node_id), host.streams.get(node_id)
+    except EndedError:
+        last = host.commands.last(node_id)
+        if last is None:
+            raise
+        last.stream.finish()  # the reading thread may still have to hear of it
+        return last.pane, last.stream
 
 
 @handles("terminal_send")

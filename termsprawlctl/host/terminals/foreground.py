@@ -134,6 +134,18 @@ def line_eraser(tty: str) -> bytes:
     return character if character != b"\0" else b""
 
 
+def size_of(tty: str) -> tuple[int, int] | None:
+    """The columns and rows of a terminal; None when it is gone."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            size = os.get_terminal_size(descriptor)
+            return size.columns, size.lines
+        finally:
+            os.close(descriptor)
+    return None
+
+
 def runs_script(program: Program) -> bool:
     """Whether a program, should it be a shell, was started for a script or a command and not for a person."""
     words = list(program.arguments)

@@ -25,6 +25,7 @@ PERSON_GRACE_S = 1.5
 _CLOCK_STEP_S = 1.0
 
 DEAD_WAIT_S = 2.0
+_SIGNALED = 128
 _POLL_S = 0.01
 
 _FIELDS = (
@@ -39,6 +40,7 @@ _FIELDS = (
     "alternate_on",
     "pane_dead",
     "pane_dead_status",
+    "pane_dead_signal",
     "pane_in_mode",
 )
 _FORMAT = "\t".join(f"#{{{name}}}" for name in _FIELDS)
@@ -49,7 +51,8 @@ class Pane:
     """A pane at one moment; lines and columns count from 0.
 
     `alternate`: it shows the alternate screen, as editors do. `dead_status`: the exit status
-    of a dead pane's program, None where a signal ended it. `in_mode`: copy mode, for example.
+    of a dead pane's program as shells count it, 128 and more for a signal; None where tmux does
+    not tell (yet). `in_mode`: copy mode, for example.
     """
 
     id: str
@@ -166,6 +169,7 @@ class Panes:
         if values[NODE_OPTION] != node_id:  # a new server gives its numbers anew
             self.forget(node_id)
             raise ended(node_id)
+        signal = _number(values["pane_dead_signal"])  # since tmux 3.3
         return Pane(
             id=values["pane_id"],
             pid=_number(values["pane_pid"]) or 0,
@@ -176,7 +180,7 @@ class Panes:
             rows=_number(values["pane_height"]) or 0,
             alternate=values["alternate_on"] == "1",
             dead=values["pane_dead"] == "1",
-            dead_status=_number(values["pane_dead_status"]),
+            dead_status=_number(values["pane_dead_status"]) if signal is None else _SIGNALED + signal,
             in_mode=values["pane_in_mode"] not in ("", "0"),
         )
 

@@ -27,8 +27,10 @@ DRAWN_WAIT_S = 5.0
 QUIET_S = 0.03  # without output a prompt is taken as drawn
 POLL_S = 0.01
 _PROBE_CHARS = 40
-# Of a line: what every shell shows as it is typed.
-_PROBE = re.compile(r"[!-~][ -~]*")
+# Of a line: what every shell shows as it is typed. Not a blank, at which abbreviations become
+# what they stand for, nor quotes and brackets, which plugins close.
+_PROBE = re.compile(r"[A-Za-z0-9_./:,@%+=-]+")
+_ANY_PROBE = "x"  # for a line that begins with something else
 # What terminals answer to questions (cursor position, attributes, colours), as shells show it.
 # Of a reply to "where is the cursor?" readline leaves the last letter alone.
 _REPLY = re.compile(r"(\^\[|\x1b)?\[?[?>]?([0-9;]+[Rcntu]|[Rc])|(\^\[|\x1b)?\]?1?[0-9];rgb:[0-9a-f/]*.{0,3}")
@@ -59,21 +61,25 @@ class Prompt:
         self._panes = panes
         wait_until(lambda: not is_drawing(shell) and stream.quiet_s() > QUIET_S, DRAWN_WAIT_S)
         self.pane = panes.look_for_input(node_id)
+        self._stream = stream
         self._row = cells_of(panes.screen(node_id, self.pane)[self.pane.line], self.pane.columns)
 
     def submit(self, command: str) -> None:
         """Type a command and press Enter. Raises CtlError; nothing is changed then."""
         match = _PROBE.match(command)
-        probe = match[0][:_PROBE_CHARS] if match else ""
-        if probe:
-            try:
-                self.begin(probe)
-            except PromptMovedError:
-                pass  # the line is what was asked for, wherever it begins
-            except EchoError:
-                self._terminals.type(self._node_id, CLEAR_LINE)
-                raise
-        self._terminals.submit(self._node_id, command[len(probe) :])
+        probe = match[0][:_PROBE_CHARS] if match else _ANY_PROBE
+        try:
+            self.begin(probe)
+        except PromptMovedError:
+            pass  # the line is what was asked for, wherever it begins
+        except EchoError:
+            self._terminals.type(self._node_id, CLEAR_LINE)
+            raise
+        # Into what is quoted already fish pastes text with backslashes before its quotes.
+        is_begun = match is not None and self.shell.kind != "fish"
+        if not is_begun:
+            self._terminals.type(self._node_id, self._erasing(probe))
+        self._terminals.submit(self._node_id, command[len(probe) :] if is_begun else command)
 
     def begin(self, probe: str) -> None:
         """Type the beginning of a line, of characters that every shell shows, where none is yet.
@@ -87,11 +93,38 @@ class Prompt:
             raise PromptMovedError(
                 f"The prompt in terminal {self._node_id} keeps changing; nothing was run.", "Try again."
             )
-        replaced = self._row[column : self.pane.column]
-        if column < self.pane.column and not is_leaked_reply(replaced, self._node_id, self._panes.clients()):
-            self._terminals.type(self._node_id, self._undo(len(probe), column))
+        if column < self.pane.column and self._was_half_typed(probe, column):
             wait_until(lambda: self._panes.look(self._node_id).column == self.pane.column, ECHO_WAIT_S)
             raise HalfTypedError(self._node_id)
+
+    def _was_half_typed(self, probe: str, column: int) -> bool:
+        """Whether there was a line where the probe stands now, a column nearer to the left; it is put back then."""
+        node_id, kind, at = self._node_id, self.shell.kind, self.pane.column
+        if is_leaked_reply(self._row[column:at], node_id, self._panes.clients()):
+            return False
+        if kind not in _YANKS:
+            self._terminals.type(node_id, _ERASE_LINE + self._row[column:at].replace("\0", ""))
+            return True
+        pane = self._panes.look(node_id)
+        prompt = cells_of(self._panes.screen(node_id, pane)[pane.line], pane.columns)[:column]
+        # mksh draws its prompt again in the first column, over output that did not end with a newline.
+        if kind == "mksh" and self._row[:at].endswith(prompt) and not self._row.startswith(prompt):
+            return False
+        # A prompt may be shorter as soon as something is typed (fish's is): look at it without.
+        # Erased one by one it does not become what is yanked.
+        self._terminals.type(node_id, self._erasing(probe))
+        wait_until(lambda: self._panes.look(node_id).column != pane.column, ECHO_WAIT_S)
+        wait_until(lambda: self._stream.quiet_s() > QUIET_S and not is_drawing(self.shell), ECHO_WAIT_S)
+        if self._panes.look(node_id).column == at:
+            self._terminals.type(node_id, probe)
+            self._wait_for_echo(probe)
+            return False
+        self._terminals.type(node_id, _YANK)
+        return True
+
+    def _erasing(self, probe: str) -> str:
+        """The keys that take back what was typed into an empty line."""
+        return _ERASE_ONE * len(probe) if self.shell.kind in _YANKS else CLEAR_LINE
 
     def _wait_for_echo(self, probe: str) -> int:
         """The column where what was typed begins."""
@@ -115,13 +148,6 @@ class Prompt:
                 "terminal_submit with force: true types all the same.",
             )
         return column
-
-    def _undo(self, typed: int, column: int) -> str:
-        """The keys that take back what was typed, and put back what stood in the row from a column on."""
-        if self.shell.kind not in _YANKS:
-            return _ERASE_LINE + self._row[column : self.pane.column].replace("\0", "")
-        # Erased one by one the line does not become what is yanked.
-        return _ERASE_ONE * typed + _YANK
 
 
 class EchoError(CtlError):

@@ -20,15 +20,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ...base import threads
 from ...base.errors import CtlError
 from ...base.files import remove_quietly
 from .directory import PlainDirectory
+from .foreground import size_of
 from .panes import EndedError, Panes
+
+if TYPE_CHECKING:
+    from .screen.transcript import Transcript
 
 # Kept per terminal, twice as much at most. A build's log of some 10,000 lines fits.
 KEPT_BYTES = 512 << 10
+MAX_SIZES = 200  # changes of a terminal's size that are remembered
 # Enough for what stands on a screen, and for the prompt in which a place may lie.
 CONTEXT_BYTES = 16 << 10
 # As much as the pipe holds. tmux keeps in its own memory what we do not fetch in time, and
@@ -56,9 +62,12 @@ class Stream:
     more will come.
     """
 
-    def __init__(self, node_id: str, pane: str = "") -> None:
+    def __init__(self, node_id: str, pane: str = "", tty: str = "") -> None:
         self.node_id = node_id
         self.pane = pane
+        self._tty = tty
+        # (place, columns, rows): the terminal's size from there on, oldest first.
+        self._sizes: list[tuple[int, int, int]] = []
         self.fifo = ""
         self.key = os.urandom(4).hex()
         self.end = 0
@@ -97,6 +106,18 @@ class Stream:
         data = part.data[: max(0, offset - part.start)]
         return data if part.start == 0 else data[data.find(b"\r\n") + 2 :] if b"\r\n" in data else b""
 
+    def feed(self, transcript: Transcript, at: int, data: bytes) -> None:
+        """Have a transcript take bytes of a place, in the sizes that the terminal had when they came."""
+        with self._changed:
+            before = [size for size in self._sizes if size[0] <= at][-1:]
+            meanwhile = [size for size in self._sizes if at < size[0] < at + len(data)]
+        for place, columns, rows in (*before, *meanwhile):
+            if place > at:
+                transcript.feed(data[: place - at])
+                data, at = data[place - at :], place
+            transcript.resize(columns, rows)
+        transcript.feed(data)
+
     def note_act(self, caller: str, offset: int | None = None) -> None:
         """A caller types here from a place on, by default the end: what it waits for next comes after that."""
         self._acts[caller] = self.end if offset is None else offset
@@ -123,7 +144,10 @@ class Stream:
 
     def append(self, data: bytes) -> None:
         """For the reading thread: these bytes came."""
+        size = size_of(self._tty)
         with self._changed:
+            if size is not None and (not self._sizes or self._sizes[-1][1:] != size):
+                self._sizes = [*self._sizes[1 - MAX_SIZES :], (self.end, *size)]
             self._kept += data
             if len(self._kept) > 2 * KEPT_BYTES:
                 del self._kept[:-KEPT_BYTES]
@@ -204,7 +228,7 @@ class Streams:
         pane, descriptor, fifo = self._panes.look(node_id), -1, ""
         try:
             # A name of its own: that of an earlier stream may still be open, and not yet removed.
-            stream = Stream(node_id, pane.id)
+            stream = Stream(node_id, pane.id, pane.tty)
             stream.fifo = fifo = os.path.join(self._directory.path(), f"{node_id}.{stream.key}{_SUFFIX}")
             os.mkfifo(fifo, 0o600)
             descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -77,7 +77,7 @@ def test_memory_stays_bounded_however_much_is_written():
     transcript = Transcript(80, 24)
     for _ in range(20):
         transcript.feed(b"\n" * 10_000)
-    assert len(transcript._main._rows) < 50_000
+    assert len(transcript._main.rows) < 50_000
 
 
 @pytest.mark.parametrize(

@@ -157,28 +157,6 @@ def test_leaked_replies_at_the_prompt_are_cleared(bash):
     bash.wait_for("\nand-42")
 
 
-# -- every line once
-
-
-@pytest.mark.parametrize("columns", [20, 33, 80, 300])
-@pytest.mark.parametrize("prompt", ["$ ", "a long prompt of many words> ", "two\\nlines> "])
-def test_what_is_read_part_by_part_is_what_the_screen_shows(bash_host, bash, columns, prompt):
-    bash_host.tmux("resize-window", "-t", f"=ts-{bash.node_id}", "-x", str(columns), "-y", "40")
-    bash.run(f"PS1='{prompt}'; printf '\\033[H\\033[2J'")
-    cursor = bash.value("terminal_since")["cursor"]
-    text = ""
-    for command in ("echo server is listening", "printf 'a\\nb'", "echo " + "x" * 50):
-        bash.value("terminal_submit", command=command)
-        bash.value("terminal_wait", idleMs=200)
-        part = bash.value("terminal_since", cursor=cursor)
-        cursor, text = part["cursor"], text + part["output"]
-    shown = [line.rstrip() for line in bash.screen().splitlines() if line.strip()]
-    read = [line.rstrip() for line in text.splitlines() if line.strip()]
-    for line in ("server is listening", "x" * 50):
-        assert read.count(line) == shown.count(line) == 1
-    assert sum("echo server is listening" in line for line in read) == 1
-
-
 def test_after_a_refused_run_the_prompt_is_still_there_at_every_width(bash_host, bash):
     for columns in (20, 45, 120, 300):
         bash_host.tmux("resize-window", "-t", f"=ts-{bash.node_id}", "-x", str(columns), "-y", "12")

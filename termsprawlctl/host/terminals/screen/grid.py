@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 
 MAX_SIZE = 1_000  # columns and rows
 # Of what has scrolled away; far more than any answer holds.
@@ -20,16 +19,6 @@ class Row:
         self.wrapped = False  # whether the next row goes on with this one's line
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A place in a grid: the rows as they were, and the row and column of the cursor."""
-
-    rows: list[Row]
-    cells: list[list[str]]
-    row: Row
-    column: int
-
-
 class Grid:
     """A screen of `columns` by `height`, with the history above it when `keeps_history`.
 
@@ -41,68 +30,25 @@ class Grid:
         self.height = max(2, min(height, MAX_SIZE))
         self.wraps = True  # whether text goes on in the next row at the right edge
         self.line = self.column = 0
-        self._keeps_history = keeps_history
-        self._rows: list[Row] = []
-        self._first = 0  # index of the screen's first row; what stands before is history
+        self.keeps_history = keeps_history
+        self.rows: list[Row] = []  # history first; missing ones are blank
+        self.first = 0  # index of the screen's first row
         self._top, self._bottom = 0, self.height - 1  # the region that scrolls
-        self._full = False  # the cursor stands behind the last column
+        self.full = False  # the cursor stands behind the last column
         self._saved = (0, 0)
 
     def lines(self) -> list[str]:
         """Everything, history first; wrapped rows joined, trailing blanks left out."""
-        return self._joined(self._rows)
+        return joined(self.rows)
 
-    @staticmethod
-    def _joined(rows: list[Row]) -> list[str]:
-        lines, whole = [], ""
-        for row in rows:
-            whole += "".join(row.cells)
-            if not row.wrapped:
-                lines.append(whole.rstrip(" "))
-                whole = ""
-        return [*lines, whole.rstrip(" ")] if whole else lines
-
-    def mark(self) -> Mark:
-        """The place of the cursor, for lines_since()."""
-        row = self._row()
-        column = self.columns if self._full else self.column
-        rows = self._rows[-2 * self.height :]
-        return Mark(rows, [list(one.cells) for one in rows], row, column)
-
-    def lines_since(self, mark: Mark) -> list[str]:
-        """What is new since a mark, as lines() gives it; the line in which it lies goes on after it, if it can."""
-        places = {id(row): place for place, row in enumerate(self._rows)}
-        first = places.get(id(mark.row))
-        changed = [
-            places[id(row)]
-            for row, cells in zip(mark.rows, mark.cells)
-            if row is not mark.row and id(row) in places and row.cells != cells
-        ]
-        if first is None:  # its row is gone: what is left of the screen is new
-            return self._to_cursor(self._rows[min(changed, default=0) :], min(changed, default=0))
-        before = next(cells for row, cells in zip(mark.rows, mark.cells) if row is mark.row)[: mark.column]
-        goes_on = mark.row.cells[: len(before)] == before and min(changed, default=first) >= first
-        if goes_on:
-            rest = Row()
-            rest.cells, rest.wrapped = mark.row.cells[mark.column :], mark.row.wrapped
-            return self._to_cursor([rest, *self._rows[first + 1 :]], first)
-        start = min([first, *changed])
-        while start > 0 and self._rows[start - 1].wrapped:
-            start -= 1
-        return self._to_cursor(self._rows[start:], start)
-
-    def _to_cursor(self, rows: list[Row], start: int) -> list[str]:
-        """The lines of the rows from `start` on, up to the cursor's row at least: a line that has ended shows it."""
-        lines = self._joined(rows)
-        while lines and not lines[-1]:
-            lines.pop()
-        last = next((place for place in range(len(rows) - 1, -1, -1) if any(rows[place].cells)), -1)
-        below = self._first + self.line - (start + last)
-        return lines + [""] * below if below > 0 else lines
+    def place(self) -> int:
+        """The index of the cursor's row."""
+        self._row()
+        return self.first + self.line
 
     def room(self) -> int:
         """How many columns are free in the cursor's row, from the cursor on."""
-        return 0 if self._full else self.columns - self.column
+        return 0 if self.full else self.columns - self.column
 
     # -- writing
 
@@ -131,7 +77,7 @@ class Grid:
 
     def _combine(self, character: str) -> None:
         cells = self._row().cells
-        at = self.column if self._full else self.column - 1
+        at = self.column if self.full else self.column - 1
         if 0 < at < len(cells) and cells[at] == "":
             at -= 1
         if 0 <= at < len(cells) and len(cells[at]) < MAX_CELL_CHARS:
@@ -139,7 +85,7 @@ class Grid:
 
     def _begin_row_for(self, width: int) -> None:
         """Go on in the next row when the line is full, as terminals do with the next character only."""
-        if self._full or (width > 1 and self.wraps and self.column + width > self.columns):
+        if self.full or (width > 1 and self.wraps and self.column + width > self.columns):
             self._row().wrapped = True
             self.column = 0
             self.line_feed()
@@ -148,14 +94,14 @@ class Grid:
         self.column += width
         if self.column >= self.columns:
             self.column = self.columns - 1
-            self._full = self.wraps
+            self.full = self.wraps
 
     # -- moving
 
     def move(self, line: int, column: int) -> None:
         self.line = max(0, min(line, self.height - 1))
         self.column = max(0, min(column, self.columns - 1))
-        self._full = False
+        self.full = False
 
     def move_lines(self, count: int) -> None:
         """Up (negative) or down, not out of the scroll region."""
@@ -171,12 +117,20 @@ class Grid:
         self.move_lines(count)
         self.move(self.line, 0)
 
+    def backspace(self) -> None:
+        """One to the left; from the beginning of a wrapped line's row, as in tmux, to the end of the one above."""
+        above = self.first + self.line - 1
+        if self.column == 0 and self.line > 0 and above < len(self.rows) and self.rows[above].wrapped:
+            self.move(self.line - 1, self.columns - 1)
+        else:
+            self.move(self.line, self.column - 1)
+
     def tab(self) -> None:
         self.move(self.line, (self.column // TAB_WIDTH + 1) * TAB_WIDTH)
 
     def line_feed(self) -> None:
         """Down one line in the same column; at the bottom everything moves up."""
-        self._full = False
+        self.full = False
         if self.line != self._bottom:
             self.line = min(self.line + 1, self.height - 1)
         else:
@@ -204,13 +158,13 @@ class Grid:
     def scroll_up(self, count: int) -> None:
         """Move the region's lines up; what leaves the top of the screen becomes history."""
         count = min(count, self._bottom - self._top + 1)
-        if self._top > 0 or not self._keeps_history:
+        if self._top > 0 or not self.keeps_history:
             self._take_out(count, self._top)
             return
         self._row(self._bottom)
         for _ in range(count):
-            self._rows.insert(self._first + self._bottom + 1, Row())
-            self._first += 1
+            self.rows.insert(self.first + self._bottom + 1, Row())
+            self.first += 1
         self._trim_history()
 
     def scroll_down(self, count: int) -> None:
@@ -228,21 +182,21 @@ class Grid:
     def _take_out(self, count: int, line: int) -> None:
         self._row(self._bottom)
         for _ in range(min(count, self._bottom - line + 1)):
-            del self._rows[self._first + line]
-            self._rows.insert(self._first + self._bottom, Row())
+            del self.rows[self.first + line]
+            self.rows.insert(self.first + self._bottom, Row())
         self._cut_before(line)
 
     def _put_in(self, count: int, line: int) -> None:
         self._row(self._bottom)
         for _ in range(min(count, self._bottom - line + 1)):
-            del self._rows[self._first + self._bottom]
-            self._rows.insert(self._first + line, Row())
+            del self.rows[self.first + self._bottom]
+            self.rows.insert(self.first + line, Row())
         self._cut_before(line)
 
     def _cut_before(self, line: int) -> None:
         """The row above is no longer the beginning of this one."""
-        if self._first + line > 0:
-            self._rows[self._first + line - 1].wrapped = False
+        if self.first + line > 0:
+            self.rows[self.first + line - 1].wrapped = False
 
     # -- erasing
 
@@ -252,6 +206,10 @@ class Grid:
         if part == 1:
             row.cells[: self.column + 1] = [" "] * min(self.column + 1, len(row.cells))
             return
+        if part == 0 and self.full:  # as tmux has it: there is nothing behind the last column
+            return
+        if row.cells and (part == 2 or self.column == 0):
+            self._cut_before(self.line)
         del row.cells[self.column if part == 0 else 0 :]
         row.wrapped = False
 
@@ -261,7 +219,7 @@ class Grid:
             self.put_away()
         elif part == 0:
             self.erase_line(0)
-            del self._rows[self._first + self.line + 1 :]
+            del self.rows[self.first + self.line + 1 :]
         elif part == 1:
             for line in range(self.line):
                 row = self._row(line)
@@ -271,12 +229,12 @@ class Grid:
 
     def put_away(self) -> None:
         """Clear the screen. What stood there was output, too: it becomes history."""
-        if not self._keeps_history:
-            self._rows.clear()
+        if not self.keeps_history:
+            self.rows.clear()
             return
-        while len(self._rows) > self._first and not self._rows[-1].cells:
-            self._rows.pop()
-        self._first = len(self._rows)
+        while len(self.rows) > self.first and not self.rows[-1].cells:
+            self.rows.pop()
+        self.first = len(self.rows)
         self._trim_history()
 
     def insert_characters(self, count: int) -> None:
@@ -295,10 +253,10 @@ class Grid:
     # -- rows
 
     def _row(self, line: int | None = None) -> Row:
-        index = self._first + (self.line if line is None else line)
-        while index >= len(self._rows):
-            self._rows.append(Row())
-        return self._rows[index]
+        index = self.first + (self.line if line is None else line)
+        while index >= len(self.rows):
+            self.rows.append(Row())
+        return self.rows[index]
 
     def _filled_row(self) -> Row:
         """The cursor's row, with blanks up to the cursor."""
@@ -310,9 +268,20 @@ class Grid:
 
     def _trim_history(self) -> None:
         # A batch at a time: taking one row off the front of a list moves all others.
-        if self._first > 2 * MAX_HISTORY_ROWS:
-            del self._rows[:MAX_HISTORY_ROWS]
-            self._first -= MAX_HISTORY_ROWS
+        if self.first > 2 * MAX_HISTORY_ROWS:
+            del self.rows[:MAX_HISTORY_ROWS]
+            self.first -= MAX_HISTORY_ROWS
+
+
+def joined(rows: list[Row]) -> list[str]:
+    """The lines of rows: wrapped ones as one, trailing blanks left out."""
+    lines, whole = [], ""
+    for row in rows:
+        whole += "".join(row.cells)
+        if not row.wrapped:
+            lines.append(whole.rstrip(" "))
+            whole = ""
+    return [*lines, whole.rstrip(" ")] if whole else lines
 
 
 def cells_of(row: str, columns: int) -> str:

@@ -12,7 +12,9 @@ import codecs
 import re
 from collections.abc import Callable
 
-from .grid import MAX_SIZE, Grid, Mark
+from . import news
+from .grid import MAX_SIZE, Grid
+from .reflow import resize
 
 # An unfinished escape sequence that is longer than this is none.
 MAX_SEQUENCE_CHARS = 4096
@@ -52,7 +54,8 @@ class Transcript:
         self._pending = ""
         self._draws = False
         self._last = ""  # the character that was just written
-        self._mark: Mark | None = None
+        self._mark: news.Mark | None = None
+        self._news = ""  # since the mark, up to the last change of the size
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes; what is unfinished at their end waits for the next ones."""
@@ -80,16 +83,25 @@ class Transcript:
 
     def mark(self) -> None:
         """From here on since() tells."""
-        self._mark = self._main.mark()
+        self._mark = news.mark(self._main)
 
-    def since(self) -> str:
-        """What has been written since the mark, or at all; a line that goes on there without its beginning.
-
-        One answer after the other reads like the whole: a line that has ended has its newline.
-        """
+    def since(self, *, is_whole: bool = True) -> str:
+        """What has been written since the mark, or at all, as news.text_since() gives it."""
         if self._mark is None:
             return self.text()
-        return "\n".join(self._main.lines_since(self._mark))
+        return self._news + news.text_since(self._main, self._mark, is_whole=is_whole)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has another size from here on."""
+        if (columns, rows) == (self._main.columns, self._main.height):
+            return
+        if self._mark is not None:
+            self._news += news.text_since(self._main, self._mark, is_whole=False)
+        resize(self._main, columns, rows)
+        if self._mark is not None:
+            self._mark = news.mark(self._main)
+        if self._grid is not self._main:
+            resize(self._grid, columns, rows)
 
     def shown_text(self) -> str:
         """The same of the screen that is shown now, the alternate one included."""
@@ -126,7 +138,7 @@ class Transcript:
         elif character in "\n\v\f":
             grid.line_feed()
         elif character == "\b":
-            grid.move(grid.line, grid.column - 1)
+            grid.backspace()
         elif character == "\t":
             grid.tab()
 

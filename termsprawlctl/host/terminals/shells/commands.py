@@ -28,19 +28,20 @@ import threading
 import time
 from dataclasses import dataclass
 
+from ....base import threads
 from ....base.errors import CtlError
 from ....base.files import remove_quietly, write_atomically
 from ....base.processtable import is_running
 from ..directory import PlainDirectory
 from ..foreground import NAMES, Shell, foreground, is_drawing, mode_of, shell_of, waiting_shell
 from ..nodes import Terminals
-from ..panes import Pane, Panes
+from ..panes import EndedError, Pane, Panes
 from ..prompts import Prompt, PromptMovedError
 from ..streams import Stream, Streams
 from . import latch as latches
 from .handover import Handover
 from .latch import Latch
-from .recording import Recording
+from .recording import Output, Recording
 from .scripts import Files, begin_mark, has_hook, scripts, shown
 
 # A prompt that runs git takes a moment to come back after a command.
@@ -51,6 +52,7 @@ START_ATTEMPTS = 3  # a prompt that is drawn in parts may move what was typed
 SETTLE_S = 2.0  # after the end, until the shell has drawn its prompt
 POLL_S = 0.01
 WATCH_S = 0.05  # how often a running command's shell is looked at
+WATCH_LEFT_S = 0.2  # the same where nobody waits for it
 # How long a shell has to look as if it were at its prompt to be believed.
 BACK_AT_PROMPT_S = 0.5
 BEGIN_WAIT_S = 2.0  # until the host's own mark has come back through tmux's pipe
@@ -97,6 +99,16 @@ class Running:
         after = self.recording.ends_after
         return None if after is None else self.began_at + after
 
+    def output(self) -> Output:
+        """What it wrote so far."""
+        pane, stream, began_at = self.pane, self.stream, self.began_at
+        return self.recording.output(
+            pane.columns,
+            pane.rows,
+            pane.line,
+            lambda transcript, at, data: stream.feed(transcript, began_at + at, data),
+        )
+
     def age_s(self) -> float:
         return time.monotonic() - self._began_s
 
@@ -125,6 +137,8 @@ class Commands:
         # Newest last: a command that is a shell itself has others run in it.
         self._running: dict[str, tuple[Running, ...]] = {}
         self._last: dict[str, Running] = {}
+        self._left: list[Running] = []  # nobody waits for them
+        self._is_watching = False
 
     def start(self, node_id: str, command: str) -> Running:
         """Start a command; only one is started in a terminal at a time.
@@ -192,21 +206,56 @@ class Commands:
                     remove_quietly(path)
 
     def close(self, running: Running) -> Closed:
-        """Once nobody waits any more: end the terminal whose shell has ended."""
+        """Once nobody waits any more: end the terminal whose shell has ended, and watch the command that goes on."""
         node_id = running.node_id
         try:
             pane = self._panes.look(node_id)
             if not pane.dead and is_running(running.pane.pid):
-                self._panes.keep_when_dead(pane, keep=False)
+                if running.recording.ended.is_set() or not self._watch(running):
+                    self._panes.keep_when_dead(pane, keep=False)
                 return Closed(ended=False, status=None)
             status = self._panes.dead_status(node_id)
+            running.recording.note_status(status)
             while running.stream.quiet_s() < QUIET_S and not running.stream.ended:
                 time.sleep(POLL_S)
             self._terminals.kill(node_id)
-        except CtlError:
+        except EndedError:
             status = None
+        except CtlError:  # tmux does not answer: nobody knows
+            self._watch(running)
+            return Closed(ended=False, status=None)
         running.recording.give_up(None)
         return Closed(ended=True, status=status)
+
+    def _watch(self, running: Running) -> bool:
+        """See to it that a command's status is known however its terminal ends; False where that cannot be done."""
+        with self._lock:
+            if running not in self._left:
+                self._left.append(running)
+            was_watching, self._is_watching = self._is_watching, True
+        try:
+            if not was_watching:
+                threads.start(self._watch_all)
+        except RuntimeError:
+            self._is_watching = False
+            return False
+        return True
+
+    def _watch_all(self) -> None:
+        """In a thread of its own, while there is a command that nobody waits for."""
+        while True:
+            time.sleep(WATCH_LEFT_S)
+            for running in self._left[:]:
+                is_there = is_running(running.pane.pid) and not running.stream.ended
+                if is_there and not running.recording.ended.is_set():
+                    continue
+                with self._lock:
+                    self._left.remove(running)
+                self.close(running)  # which may put it back
+            with self._lock:
+                if not self._left:
+                    self._is_watching = False
+                    return
 
     @staticmethod
     def _is_broken_off(running: Running) -> bool:

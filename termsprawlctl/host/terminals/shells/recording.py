@@ -25,6 +25,13 @@ _STYLE = rb"(?:\x1b\[[0-9;]{0,32}m|\x1b\(B){0,8}"
 _NO_NEWLINE = re.compile(_STYLE + rb"(?:[%#]|\xe2\x8f\x8e)" + _STYLE + rb" {8,}\r(?:\xe2\x8f\x8e)? *\r?[^\n]{0,16}\Z")
 
 
+Feed = Callable[[Transcript, int, bytes], None]
+
+
+def _feed(transcript: Transcript, _at: int, data: bytes) -> None:
+    transcript.feed(data)
+
+
 @dataclass(frozen=True)
 class Output:
     """What a command wrote, as text; `truncated`: something is left out of it; `full_screen`: such a program ran."""
@@ -69,12 +76,18 @@ class Recording:
         if self.ended.is_set():
             self._on_end()
 
+    def note_status(self, status: int | None) -> None:
+        """The shell itself has ended, with this status."""
+        with self._lock:
+            if not self.ended.is_set():
+                self.status = status
+
     def give_up(self, status: int | None) -> None:
         """There will be no end mark: this is how it ended, as far as one can tell; None for not at all."""
         with self._lock:
             if self.ended.is_set():
                 return
-            self.status = status
+            self.status = self.status if status is None else status
             self._shows_prompt = status is not None
             self._ended_s = time.monotonic()
             self.ended.set()
@@ -84,20 +97,24 @@ class Recording:
         """Since the command began, to its end or to now."""
         return round(1000 * ((self._ended_s or time.monotonic()) - self._began_s))
 
-    def output(self, columns: int, rows: int, line: int) -> Output:
-        """What came between the marks; `line` is the screen line where the output began."""
+    def output(self, columns: int, rows: int, line: int, feed: Feed = _feed) -> Output:
+        """What came between the marks; `line` is the screen line where the output began.
+
+        `feed(transcript, at, data)` has a transcript take what came after `at` bytes.
+        """
         with self._lock:
             head, tail, size = bytes(self._head), bytes(self._tail), self.size
             unfinished = self._held if self.began.is_set() else b""
+            begin = self.begins_after or 0
         is_whole = len(head) + len(tail) == size
         if tail:
             tail = _NO_NEWLINE.sub(b"", tail)
         else:
             head = _NO_NEWLINE.sub(b"", head)
         whole = Transcript(columns, rows, line=line)
-        whole.feed(head)
+        feed(whole, begin, head)
         if is_whole:
-            whole.feed(tail + unfinished)
+            feed(whole, begin + len(head), tail + unfinished)
             text = whole.text()
             if self._shows_prompt:  # in the last line
                 text = text.rpartition("\n")[0]
@@ -106,7 +123,8 @@ class Recording:
             return Output(_shortened(text[:HEAD_CHARS], text[-TAIL_CHARS:], size), True, whole.used_alternate)
         # What lies between is lost: begin the rest at a line of its own.
         rest = Transcript(columns, rows, alternate=whole.alternate)
-        rest.feed(tail[tail.find(b"\n") + 1 :] + unfinished)
+        tail = tail[tail.find(b"\n") + 1 :]
+        feed(rest, begin + size - len(tail), tail + unfinished)
         text = _shortened(whole.text()[:HEAD_CHARS], rest.text()[-TAIL_CHARS:], size)
         return Output(text, True, whole.used_alternate or rest.used_alternate)
 

@@ -72,7 +72,8 @@ class Wait:
         self._alternate = pane.alternate
         self._began_s = time.monotonic()
         self._transcript = self._new_transcript()
-        self._transcript.feed(stream.context(offset))
+        before = stream.context(offset)
+        stream.feed(self._transcript, offset - len(before), before)
         self._transcript.mark()
         self._fed = 0
         self._back = Lasting(BACK_AT_PROMPT_S)
@@ -133,12 +134,12 @@ class Wait:
         elif self._fed > MAX_TRANSCRIPT_BYTES and b"\n" in data:
             # Up to the line's end it belongs to what was there.
             head, _, data = data.partition(b"\n")
-            self._transcript.feed(head)
+            self._stream.feed(self._transcript, part.start, head)
             found = self._search(pattern)
             if found is not None:
                 return found
             self._begin_anew()
-        self._transcript.feed(data)
+        self._stream.feed(self._transcript, self._offset - len(data), data)
         self._fed += len(data)
         return self._search(pattern)
 
