@@ -12,6 +12,7 @@ from ..base.files import Explained
 from ..base.log import Log
 from ..base.processtable import inside_a_run
 from ..base.text import harmless
+from . import asking
 from .clis.cli import AgentCli, Request
 from .model.settings import Settings
 from .model.steps import summary
@@ -35,7 +36,7 @@ def run(cli: AgentCli, request: Request, settings: Settings, *, as_json: bool) -
     settings.result_bytes = UNLIMITED_BYTES
     # A reader that stalls must hold up neither the time limits of the run nor its end.
     steps = Log(console.STDERR)
-    work = Run(cli, request, settings, lambda line: _tell(steps, line))
+    work = Run(cli, request, settings, lambda line: _tell(steps, line), ask=asking.ask)
     try:
         with Explained("the run could not be prepared", "Check free space and permissions."):
             result = work.execute(cancelled, lambda label: _tell(steps, label))

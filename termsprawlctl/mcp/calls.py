@@ -10,7 +10,7 @@ import threading
 import time
 
 from . import protocol
-from .provider import Context
+from .provider import Context, Question
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +40,15 @@ TOO_MANY = (
 
 
 class Request:
-    """What an answer needs to know of its request: `batch` is what it came in, `size` the bytes of its line."""
+    """What an answer needs to know of its request: `batch` is what it came in, `size` the bytes of its line.
 
-    __slots__ = ("batch", "id", "modern", "size", "token")
+    `asks`: how its client's user is asked (see protocol.asks).
+    """
+
+    __slots__ = ("asks", "batch", "id", "modern", "size", "token")
 
     def __init__(self, request_id: object, *, modern: bool, token: object, batch: Batch | None, size: int = 0) -> None:
+        self.asks = ""
         self.id = request_id
         self.modern = modern
         self.token = token
@@ -131,7 +135,11 @@ class Call(Context):
         self.request = request
         self.work = work
         self.open = True  # still to be answered; changes under the lock of what is in flight only
+        self.away = False  # answered with a question: its result waits for the client to come back
+        self.result: Callable[[Request], bytes] | None = None  # of a call whose client is away: makes its answer
+        self.tool: tuple[str, object] = ("", None)  # its name and arguments
         self.on_begun: Callable[[], object] | None = None
+        self.on_ask: Callable[[str, list[tuple[str, str]]], Question | None] | None = None
         self._held = _Progress()
         self._allowance = float(PROGRESS_BURST)
         self._allowance_at_s = 0.0
@@ -139,6 +147,9 @@ class Call(Context):
     def begun(self) -> None:
         if self.on_begun is not None:
             self.on_begun()
+
+    def ask(self, message: str, options: list[tuple[str, str]]) -> Question | None:
+        return None if self.on_ask is None else self.on_ask(message, options)
 
     def progress(self, message: str, progress: float | None = None, total: float | None = None) -> None:
         if self.request.token is not None:
@@ -246,6 +257,30 @@ class InFlight:
                 call.flush()
                 self._forget(call)
                 self.answer(call.request, answer)
+
+    def part(self, call: Call, answer: bytes) -> None:
+        """Answer a call with a question; it goes on. Under the lock."""
+        call.away = True
+        self.close(call, answer)
+
+    def rejoin(self, call: Call, request: Request) -> None:
+        """Its client has come back with a new request. Under the lock. Raises Refused, and nothing is changed."""
+        before, call.request = call.request, request
+        try:
+            self.open(call)
+        except protocol.Refused:
+            call.request = before
+            raise
+        call.away, call.open = False, True
+        if call.result is not None:
+            self.close(call, call.result(request))
+
+    def keep(self, call: Call, result: Callable[[Request], bytes]) -> bool:
+        """Keep the result of a call whose client is away; False where it is not."""
+        with self.lock:
+            if call.away:
+                call.result = result
+            return call.away
 
     def cancel(self, request_id: object) -> list[Call]:
         """Close the calls of this id without an answer and return them; [] when there is none."""

@@ -79,6 +79,7 @@ class Dispatcher:
         self.work = Work(provider, options, writer, wake)
         self._in_flight = self.work.in_flight
         self._revision: protocol.Revision | None = None  # of the last handshake
+        self._asks = ""  # how its client's user is asked
         # `initialize` is answered before everything that came behind it.
         self._handshake: Call | None = None
         self._held = _Held()
@@ -129,11 +130,17 @@ class Dispatcher:
         self._subscriptions.clear()
         for call in self._in_flight.calls():
             call.last_try.set()
+        questions = self.work.questions()
+        if questions is not None:
+            questions.end_of_input()
 
     def cancel_all(self) -> None:
         """Cancel every call; none of them is answered."""
         self._held.drop(lambda _: True)
         self.work.stop(self._in_flight.cancel_all())
+        questions = self.work.questions()
+        if questions is not None:
+            questions.stop()
 
     # --- what waits for a handshake -----------------------------------------------------
 
@@ -211,7 +218,10 @@ class Dispatcher:
                 self._cancel(params.get("requestId"))
             return
         if "method" not in message and ("result" in message or "error" in message):
-            return  # a response, but this server never asks
+            questions = self.work.questions()
+            if questions is not None:
+                questions.answered(message)
+            return
         if not protocol.is_id(message["id"]):
             self._refuse_unidentified(batch)
             return
@@ -233,6 +243,9 @@ class Dispatcher:
         self._subscriptions = [entry for entry in self._subscriptions if protocol.id_key(entry.id) != key]
         self._held.drop(lambda message: _has_id(message, key))
         self.work.stop(self._in_flight.cancel(request_id))
+        questions = self.work.questions()
+        if questions is not None:
+            questions.stop(request_id)
         self.resume()
 
     # --- methods ------------------------------------------------------------------------
@@ -252,7 +265,8 @@ class Dispatcher:
     def _initialize(self, request: Request, params: Json) -> None:
         if request.batch is not None:
             raise Refused(protocol.INVALID_REQUEST, "Invalid request: initialize cannot be part of a batch")
-        work = partial(self._work_initialize, protocol.negotiate(params.get("protocolVersion")))
+        revision = protocol.negotiate(params.get("protocolVersion"))
+        work = partial(self._work_initialize, revision, protocol.asks(revision, params.get("capabilities")))
         call = Call(self._in_flight, request, work)
         if self._options.initialize_waits:
             self._handshake = call
@@ -260,9 +274,10 @@ class Dispatcher:
         else:
             self.work.answer(request, work(call))
 
-    def _work_initialize(self, revision: protocol.Revision, call: Call) -> Json:
+    def _work_initialize(self, revision: protocol.Revision, asks: str, call: Call) -> Json:
         self._provider.on_initialize(call)
-        self._revision = revision  # settled only now: a handshake that fails changes nothing
+        # Settled only now: a handshake that fails changes nothing.
+        self._revision, self._asks = revision, asks
         result = {"protocolVersion": revision.name, "capabilities": protocol.CAPABILITIES, "serverInfo": self._info}
         return self._instructed(result)
 
@@ -315,9 +330,23 @@ class Dispatcher:
                 arguments.pop(FOREIGN_ARGUMENT, None)
         elif not self._options.any_arguments:
             raise Refused(protocol.INVALID_PARAMS, "Invalid params: arguments is not an object")
+        request.asks = _asks(request, params) if request.modern else self._asks
+        if request.modern and params.get("requestState") is not None:
+            self._come_back(request, params, (name, arguments))
+            return
         call = Call(self._in_flight, request, partial(self._provider.call, name, arguments))
+        call.tool = (name, arguments)
         call.on_begun = partial(self.work.calls.begun, call)
+        call.on_ask = partial(self.work.ask, call)
         self.work.start(self.work.calls, call, self._provider.turn(name, arguments))
+
+    def _come_back(self, request: Request, params: Json, tool: tuple[str, object]) -> None:
+        """A call that was answered with a question is made again, with what the user chose."""
+        questions = self.work.questions()
+        state = params["requestState"]
+        if questions is None or not isinstance(state, str):
+            raise Refused(protocol.INVALID_PARAMS, "Invalid params: requestState is none that this server gave")
+        questions.resume(request, tool, state, params.get("inputResponses"))
 
     def _instructed(self, result: Json) -> Json:
         text = self._provider.instructions()
@@ -326,6 +355,13 @@ class Dispatcher:
     def _cacheable(self, result: Json) -> Json:
         scope = "private" if self._options.list_is_private else "public"
         return {**result, "ttlMs": self._options.list_ttl_ms, "cacheScope": scope}
+
+
+def _asks(request: Request, params: Json) -> str:
+    """How the user behind a modern request is asked: each says what its client can do."""
+    meta = params["_meta"]
+    revision = next(known for known in protocol.REVISIONS if known.name == meta[protocol.VERSION_KEY])
+    return protocol.asks(revision, meta[protocol.CAPABILITIES_KEY]) if request.batch is None else ""
 
 
 def _has_id(message: Json | list[object], key: tuple[type, object]) -> bool:

@@ -23,22 +23,27 @@ SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
 
 
 class Revision:
-    """One row: `modern` ones are stateless; `batches`: an array of messages is one message."""
+    """One row: `modern` ones are stateless; `batches`: an array of messages is one message.
 
-    __slots__ = ("batches", "modern", "name")
+    `asks`: how a choice is put to the user, "" where it cannot be.
+    """
 
-    def __init__(self, name: str, *, modern: bool = False, batches: bool = False) -> None:
+    __slots__ = ("asks", "batches", "modern", "name")
+
+    def __init__(self, name: str, *, modern: bool = False, batches: bool = False, asks: str = "") -> None:
         self.name = name
         self.modern = modern
         self.batches = batches
+        self.asks = asks
 
 
+NAMED, TITLED = "enumNames", "oneOf"
 REVISIONS = (
     Revision("2024-11-05"),
     Revision("2025-03-26", batches=True),
-    Revision("2025-06-18"),
-    Revision("2025-11-25"),
-    Revision("2026-07-28", modern=True),
+    Revision("2025-06-18", asks=NAMED),
+    Revision("2025-11-25", asks=TITLED),
+    Revision("2026-07-28", modern=True, asks=TITLED),
 )
 LEGACY = {revision.name: revision for revision in REVISIONS if not revision.modern}
 MODERN = [revision.name for revision in REVISIONS if revision.modern]
@@ -96,6 +101,14 @@ def check_modern(params: Json) -> None:
         raise Refused(INVALID_PARAMS, f"_meta is missing {CAPABILITIES_KEY} (object)")
 
 
+def asks(revision: Revision | None, capabilities: object) -> str:
+    """How a client of this revision and these capabilities is asked; "" where it cannot be."""
+    form = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
+    # {} is what 2025-06-18 has, and means forms later, too.
+    able = isinstance(form, dict) and (not form or "form" in form)
+    return revision.asks if revision is not None and able else ""
+
+
 def is_id(value: object) -> bool:
     """Whether a value may identify a request: a string or a number."""
     return isinstance(value, (str, int, float)) and not isinstance(value, bool)
@@ -141,6 +154,11 @@ def error(request_id: object, code: int, message: str, data: object = None) -> J
     if data is not None:
         body["error"]["data"] = data
     return body
+
+
+def request(request_id: str, method: str, params: Json) -> Json:
+    """A JSON-RPC request of ours."""
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
 
 
 def notification(method: str, params: Json) -> Json:

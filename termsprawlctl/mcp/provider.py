@@ -41,6 +41,37 @@ class CallFault(ProviderFault):
         self.data = data
 
 
+class Question:
+    """A question to the client's user. `answer` is None while it is open, then the option that they chose, "" for none.
+
+    `alone`: the call has been answered with the question, so nobody waits for its result until the client comes
+    back, which it may never do.
+    """
+
+    __slots__ = ("_on_withdrawal", "alone", "answer")
+
+    def __init__(self, on_withdrawal: Callable[[Question], object] | None = None) -> None:
+        self.answer: str | None = None
+        self.alone = False
+        self._on_withdrawal = on_withdrawal
+
+    def look(self) -> str | None:
+        """The answer, if there is one by now."""
+        return self.answer
+
+    def settle(self, answer: str) -> None:
+        """It is answered, or will not be; the first time counts."""
+        if self.answer is None:
+            self.answer = answer
+
+    def withdraw(self) -> None:
+        """Nobody wants to know any more."""
+        if self.answer is None:
+            self.settle("")
+            if self._on_withdrawal is not None:
+                self._on_withdrawal(self)
+
+
 class Turn:
     """When a call may begin beside others.
 
@@ -83,6 +114,13 @@ class Context:
         steps that come faster than they may be sent are sent together. The same step again
         is sent again only where nothing waits to be sent.
         """
+
+    def ask(self, message: str, options: list[tuple[str, str]]) -> Question | None:  # noqa: ARG002
+        """Ask the client's user to choose one of the options, (value, title) each. Never blocks.
+
+        None where the client has no way to ask, or nobody is there any more.
+        """
+        return None
 
     def begun(self) -> None:
         """The call does what it does and only waits from now on: calls that reach in may begin."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..base import log
 from . import protocol
 from .calls import Call, InFlight, Request
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import stdio
+    from .asking import Questions
     from .options import Options
-    from .provider import Provider, Turn
+    from .provider import Provider, Question, Turn
 
     Json = dict[str, Any]
 
@@ -34,6 +37,7 @@ class Work:
         self._wake = wake
         self._info = {"name": provider.name, "version": provider.version}
         self.in_flight = InFlight(writer.put, wake, writer.has_room)
+        self._questions: Questions | None = None
         self.calls = WorkerPool(options.max_running, self._perform)
         self.lists = WorkerPool(1, self._perform)
         self.handshakes = WorkerPool(1, self._perform_and_wake)
@@ -55,6 +59,19 @@ class Work:
         for call in calls:
             if not any(pool.remove(call) for pool in (self.calls, self.lists, self.handshakes)):
                 call.cancel()
+
+    def ask(self, call: Call, message: str, options: list[tuple[str, str]]) -> Question | None:
+        """Ask the user of the call's client (see Context.ask)."""
+        with self.in_flight.lock:
+            if self._questions is None:
+                from .asking import Questions as Asked
+
+                self._questions = Asked(self.in_flight, self._encode_result)
+        return self._questions.ask(call, message, options)
+
+    def questions(self) -> Questions | None:
+        """Those that were asked; None where none ever was."""
+        return self._questions
 
     def start(self, pool: WorkerPool, call: Call, turn: Turn | None = None) -> None:
         self.in_flight.open(call)
@@ -84,10 +101,21 @@ class Work:
         if not call.open:
             return  # cancelled between leaving the queue and here
         try:
-            answer = self._encode_result(call.request, call.work(call))
+            result: object = call.work(call)
         except BaseException as fault:  # noqa: BLE001 - a worker has to survive whatever its tool does
-            answer = self._encode_fault(call.request, fault)
-        self.in_flight.close(call, answer)
+            result = fault
+        answer = partial(self._encode_either, result)
+        if not self.in_flight.keep(call, answer):
+            self.in_flight.close(call, answer(call.request))
+
+    def _encode_either(self, result: object, request: Request) -> bytes:
+        """The answer to a request: a result, or a fault."""
+        try:
+            if not isinstance(result, BaseException):
+                return self._encode_result(request, result)
+        except BaseException as fault:  # noqa: BLE001 - what no JSON can hold
+            result = fault
+        return self._encode_fault(request, result)
 
     def _prepare(self) -> None:
         try:

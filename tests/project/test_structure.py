@@ -27,7 +27,7 @@ FLOORS = (
 )
 # The same inside the rooms that have rooms of their own.
 INNER_FLOORS = {
-    "agents": (("model",), ("clis",), ("runs",), ("server",), ("shell", "listing")),
+    "agents": (("model",), ("clis",), ("runs",), ("server",), ("shell", "listing", "asking")),
     "host": (
         ("canvas", "registry"),
         ("launch", "messaging"),

@@ -31,7 +31,7 @@ class Request:
 
     model, effort, mode and session_id are empty where nobody chose; `arguments` go to the CLI
     as they are; `structured` asks for the event stream; `scratch` is a private directory
-    that is removed after the run. `permissions` (reject, allow-edits, allow) and `mcp_servers`
+    that is removed after the run. `permissions` (one of settings.PERMISSIONS) and `mcp_servers`
     are for agents that are spoken to over ACP.
     """
 

@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from .types import Json, Report
 
 
-PERMISSIONS = ("reject", "allow-edits", "allow")  # of agents that are spoken to over ACP
+PERMISSIONS = ("reject", "allow-edits", "allow", "ask")  # of agents that are spoken to over ACP
 EFFORTS = ("minimal", "low", "medium", "high")
 PREFIX = "AGENT_CLI_MCP_"
 # Built in, in milliseconds as the variables are.
 TIMEOUT_MS = 1_800_000
 HEARTBEAT_MS = 10_000
 IDLE_S = 600.0
+ASK_S = 300.0
 MAX_MS = 7 * 24 * 3600 * 1000  # a longer limit is a slip of the keyboard
 MAX_DIGITS = 20  # leading zeros allowed for
 MAX_RUNS = 4
@@ -30,6 +31,7 @@ class Settings:
     __slots__ = (
         "acp_command",
         "arguments",
+        "ask_s",
         "cwd",
         "effort",
         "heartbeat_s",
@@ -60,6 +62,7 @@ class Settings:
         self.acp_command: list[str] = []  # of the agent `acp`
         self.mode = ""
         self.permissions = "reject"
+        self.ask_s = ASK_S  # how long a question for permission waits for a person
         self.mcp_servers: list[Json] = []
         self.keep_background = False  # what outlives the CLI goes on
         self.structured = True

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Optional, Protocol
+
+from ...mcp.provider import Question
 
 # An object of JSON from outside: whatever its fields hold has to be looked at first.
 Json = dict[str, Any]
 # Hears of each step of a run, as a label.
 Report = Callable[[str], None]
+# Has a person choose one of the options, (value, title) each; None where nobody can be asked. Never blocks.
+AskPerson = Callable[[str, "list[tuple[str, str]]"], Optional[Question]]
 
 
 class HearError(Protocol):

@@ -45,7 +45,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..model.types import Report
+    from ..model.types import AskPerson, Report
 
 
 LOOK_S = 0.03  # between two looks at the output; of an exit we hear at once
@@ -69,7 +69,7 @@ class Run:
     After it, answer() gives the answer whole, until close() removes the run's files.
     `log(line)` is told what the CLI writes to stderr; `resumed_in` is the folder of the
     session's first run where that is known; `workspace` a directory to remove, if it is
-    empty, should this process be killed.
+    empty, should this process be killed; `ask` puts a question to a person (see Context.ask).
     """
 
     def __init__(
@@ -81,8 +81,10 @@ class Run:
         *,
         resumed_in: str = "",
         workspace: str = "",
+        ask: AskPerson | None = None,
     ) -> None:
         self._cli = cli
+        self._ask_person = ask
         self._request = request
         self._settings = settings
         self._log = log
@@ -247,7 +249,7 @@ class Run:
         child, capture = self._start(argv, environment, None if self._cli.conversational else self._request.prompt)
         if isinstance(self._reader, AcpReader):
             self._reader.start(self._request)
-            self._talk = Talk(self._reader, capture)
+            self._talk = Talk(self._reader, capture, self._ask_person, self._settings.ask_s)
         stop = self._follow(child, capture, cancelled, report, first)
         self._reader.finish()
         if self._request.structured:
@@ -265,7 +267,7 @@ class Run:
             now = time.monotonic()
             self._read(capture, clocks, now)
             if self._talk is not None:
-                self._talk.go_on(now)
+                self._go_on(self._talk, clocks, cancelled, report, now)
             if self._reader.events:
                 first.release()
             for label in self._reader.activity.take_labels():
@@ -278,10 +280,18 @@ class Run:
                 child.kill()
             if stop and not child.ended and (self._talk is None or self._talk.may_signal(now)):
                 child.end()
+        if self._talk is not None:
+            self._talk.hang_up()
         if stop != STOP_FLOOD:
             stop = self._read_rest(child, capture, cancelled, clocks, report, stop)
         capture.read_errors(self._hear_error, final=True)
         return stop
+
+    def _go_on(self, talk: Talk, clocks: Clocks, cancelled: threading.Event, report: Heartbeat, now: float) -> None:
+        talk.go_on(now, report)
+        clocks.pass_over(now, waiting=talk.asking)
+        if talk.abandoned:
+            cancelled.set()
 
     def _read_rest(
         self, child: Child, capture: Capture, cancelled: threading.Event, clocks: Clocks, report: Heartbeat, stop: str
@@ -379,8 +389,16 @@ class Clocks:
     def __init__(self) -> None:
         self.begun = self.event = self.heard = time.monotonic()
         self.events = 0
+        self.ticked = self.begun
         self.looked = 0.0  # for commands of the agent
         self.at_work = False
+
+    def pass_over(self, now: float, *, waiting: bool) -> None:
+        """The time until now is none of the agent's while a person is waited for."""
+        if waiting:
+            self.begun += now - self.ticked
+            self.heard = now
+        self.ticked = now
 
 
 def _at_work(child: Child, clocks: Clocks, now: float) -> bool:

@@ -21,7 +21,7 @@ from .jobs import Job, Jobs, Slots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model.types import Json, Report
+    from ..model.types import AskPerson, Json, Report
 
 
 class Parts:
@@ -52,9 +52,11 @@ class Parts:
         resumed_in: str,
         workspace: str,
         heading: str = "",
+        ask: AskPerson | None = None,
     ) -> tuple[Result, Json]:
         """Carry out one run; its result, and the same as a tool's result. Raises OSError."""
-        run = Run(self.cli, self._request(call, cwd), self._settings, log, resumed_in=resumed_in, workspace=workspace)
+        request = self._request(call, cwd)
+        run = Run(self.cli, request, self._settings, log, resumed_in=resumed_in, workspace=workspace, ask=ask)
         try:
             result = run.execute(cancelled, report)
             result.heading = heading

@@ -6,9 +6,11 @@ import threading
 import time
 from collections import deque
 
+from ...mcp.provider import Question
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model.types import Json
+    from ..model.types import AskPerson, Json
     from ..runs.heartbeat import Heartbeat
 
 
@@ -69,8 +71,33 @@ class Job:
         self.cancelled = threading.Event()
         self.done = threading.Event()
         self.result: Json | None = None
+        self._open: tuple[Question, str, list[tuple[str, str]]] | None = None  # a question for a person
         self._begun = time.monotonic()
         self._ended = 0.0
+
+    def ask(self, message: str, options: list[tuple[str, str]]) -> Question:
+        """Put a question to whoever waits for the result, now or later."""
+        question = Question()
+        self._open = (question, message, options)
+        return question
+
+    def pass_on(self, asked: Question | None, ask: AskPerson) -> Question | None:
+        """Have the one who waits here asked what is open; returns that question, to be passed in the next time.
+
+        Where they cannot be asked it is settled: nobody else will be.
+        """
+        if self._open is None or self._open[0].look() is not None:
+            if asked is not None:
+                asked.withdraw()
+            return None
+        question, message, options = self._open
+        if asked is None:
+            asked = ask(message, options)
+        answer = "" if asked is None else asked.look()
+        if answer is not None:
+            question.settle(answer)
+            return None
+        return asked
 
     def finish(self, status: str, result: Json) -> None:
         """It has ended; `result` is what run would have returned."""

@@ -15,7 +15,7 @@ from ... import __version__
 from ...base import threads
 from ...base.log import log
 from ...mcp.options import Options
-from ...mcp.provider import Context, Provider
+from ...mcp.provider import Context, Provider, Question
 from ..clis.registry import TAKES_EFFORT
 from ..model.arguments import BadArguments, RunCall, run_id, wait_s
 from ..model.settings import Settings
@@ -25,7 +25,7 @@ from .folders import Folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model.types import Json, Report
+    from ..model.types import AskPerson, Json, Report
     from .engine import Parts
     from .jobs import Job
 
@@ -104,7 +104,7 @@ class AgentProvider(Provider):
             return _error(RECURSION)
         self._check_folder(parts, call)
         if not call.background:
-            return self._carry_out(call, context.cancelled, context.step)[1]
+            return self._carry_out(call, context.cancelled, context.step, context.ask)[1]
         job = parts.new_job(call.cwd)
         try:
             threads.start(partial(self._in_background, job, call))
@@ -124,11 +124,15 @@ class AgentProvider(Provider):
         job = self._job(run_id("run_result", arguments, required=True, others=("waitMs",)))
         deadline = time.monotonic() + wait_s(arguments)
         step = ""
+        forwarded: Question | None = None
         while not (job.done.is_set() or context.cancelled.is_set() or time.monotonic() >= deadline):
             if job.step != step:
                 step = job.step
                 context.progress(step)
+            forwarded = job.pass_on(forwarded, context.ask)
             job.done.wait(min(0.1, max(0.0, deadline - time.monotonic())))
+        if forwarded is not None:
+            forwarded.withdraw()
         if job.result is not None:
             return job.result
         row = job.row()
@@ -180,7 +184,7 @@ class AgentProvider(Provider):
             job.step = label
 
         try:
-            status, result = self._carry_out(call, job.cancelled, report)
+            status, result = self._carry_out(call, job.cancelled, report, job.ask)
         except Exception as fault:  # noqa: BLE001 - nobody else would hear of it
             status, result = (
                 "failed",
@@ -188,7 +192,7 @@ class AgentProvider(Provider):
             )
         job.finish(status, result)
 
-    def _carry_out(self, call: RunCall, cancelled: threading.Event, report: Report) -> tuple[str, Json]:
+    def _carry_out(self, call: RunCall, cancelled: threading.Event, report: Report, ask: AskPerson) -> tuple[str, Json]:
         """Run to the end; (status, result)."""
         parts = self._first_use()
         token = object()
@@ -200,7 +204,7 @@ class AgentProvider(Provider):
             if not parts.slots.take(cancelled, Heartbeat(report, self._settings.heartbeat_s, time.monotonic)):
                 return "cancelled", _error("cancelled before it started.")
             try:
-                return self._with_slot(parts, call, cancelled, report)
+                return self._with_slot(parts, call, cancelled, report, ask)
             finally:
                 parts.slots.give_back()
         finally:
@@ -208,13 +212,22 @@ class AgentProvider(Provider):
                 self._running.discard(token)
                 parts.idle.notify_all()
 
-    def _with_slot(self, parts: Parts, call: RunCall, cancelled: threading.Event, report: Report) -> tuple[str, Json]:
+    def _with_slot(
+        self, parts: Parts, call: RunCall, cancelled: threading.Event, report: Report, ask: AskPerson
+    ) -> tuple[str, Json]:
         try:
             cwd, problem = self._choose_folder(call)
             heading = f"Note: {problem}, so this run worked in {cwd}." if problem else ""
             resumed_in = self._sessions.get(call.session_id, "")
             result, answer = parts.execute(
-                call, cwd, cancelled, report, resumed_in=resumed_in, workspace=self._folders.workspace, heading=heading
+                call,
+                cwd,
+                cancelled,
+                report,
+                resumed_in=resumed_in,
+                workspace=self._folders.workspace,
+                heading=heading,
+                ask=ask,
             )
         except OSError as error:
             what = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"

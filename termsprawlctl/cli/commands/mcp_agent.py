@@ -12,7 +12,7 @@ The CLI has to be installed and logged in. ARGS are passed on to it; for acp
 (any agent that speaks ACP) they are its command. AGENT_CLI_MCP_MODEL, _EFFORT,
 _CWD, _TIMEOUT_MS, _HEARTBEAT_MS, _STRUCTURED and _TRACE are defaults.
 """
-PERMISSIONS_HELP = "over ACP: reject (default), allow-edits, allow"
+PERMISSIONS_HELP = "over ACP: reject (default), allow-edits, allow, or ask you"
 AGENT_HELP = "codex|opencode|claude|gemini|copilot|qwen|acp, or one of yours"
 
 
@@ -40,6 +40,7 @@ def configure_agent(parser) -> None:
     parser.add_argument("--keep-background", action="store_true", help="what the agent leaves running goes on")
     parser.add_argument("--via", choices=VIA, default="", help="speak ACP with it")
     parser.add_argument("--permissions", choices=PERMISSIONS, metavar="P", default="", help=PERMISSIONS_HELP)
+    parser.add_argument("--ask-timeout", metavar="S", type=seconds, help="a question waits so long; default 300")
     parser.add_argument("--mode", metavar="MODE", default="", help="over ACP: one of the agent's modes")
     parser.add_argument("--mcp-config", metavar="FILE", default="", help="over ACP: MCP servers for the agent")
 
@@ -83,7 +84,7 @@ def _apply_acp(args, settings) -> None:
     if args.agent == ANY:
         settings.acp_command, settings.arguments = settings.arguments, []
     if args.agent in NAMES and not args.via:
-        given = [flag for flag in ("permissions", "mode", "mcp_config") if getattr(args, flag)]
+        given = [flag for flag in ("permissions", "ask_timeout", "mode", "mcp_config") if getattr(args, flag)]
         if given:
             flag = given[0].replace("_", "-")
             raise UsageError(
@@ -94,6 +95,7 @@ def _apply_acp(args, settings) -> None:
     agent_cli(args.agent, args.via, settings.acp_command)
     settings.mode = args.mode
     settings.permissions = args.permissions or settings.permissions
+    settings.ask_s = args.ask_timeout or settings.ask_s
     if args.mcp_config:
         settings.mcp_servers = _mcp_servers(args.mcp_config)
 

@@ -1,0 +1,86 @@
+"""A question for permission as a person sees it: what is to be done, and what may be answered. Pure.
+
+Only what can be shown can be allowed: a call that tells nothing, or whose command is too long to be read,
+is refused unasked.
+"""
+
+from __future__ import annotations
+
+from ..model.reader import brief, path_of, string
+from ..model.text import clip, plain, relative
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.types import Json
+    from .acp import Call
+
+
+MAX_COMMAND = 4000
+MAX_DIFF_LINES = 80
+MAX_DIFF_LINE = 300
+MAX_COMPARED = 200_000  # characters; of more the new text alone is shown
+# An option that holds from now on can write the user's settings, so it is not offered.
+OFFERED = ("allow_once", "reject_once", "reject_always")
+
+
+class Permission:
+    """A question that a person is to answer. `options` are (value, title), their values those of `kinds`."""
+
+    __slots__ = ("call", "ids", "key", "kinds", "message", "options", "request_id")
+
+    def __init__(self, request_id: object, key: str, call: Call, message: str, offered: list[Json]) -> None:
+        self.request_id = request_id
+        self.key = key
+        self.call = call
+        self.message = message
+        self.options: list[tuple[str, str]] = []
+        self.ids: dict[str, object] = {}  # the agent's own, by our value
+        self.kinds: dict[str, str] = {}
+        for one in offered:
+            kind = string(one.get("kind"))
+            if kind in OFFERED:
+                value = kind if kind not in self.ids else f"{kind}_{len(self.ids) + 1}"
+                self.ids[value] = one.get("optionId")
+                self.kinds[value] = kind
+                self.options.append((value, clip(string(one.get("name")), 80) or kind))
+
+    def can_allow(self) -> bool:
+        """Whether there is something to decide."""
+        return bool(self.message) and "allow_once" in self.kinds.values()
+
+
+def message_of(agent: str, cwd: str, call: Call) -> str:
+    """What the agent asks for; "" where that cannot be shown whole."""
+    diffs = call.diffs()
+    if call.kind == "execute":
+        command = plain(call.command()).strip()
+        if not command or len(command) > MAX_COMMAND:
+            return ""
+        return f"{agent} wants to run this command in {cwd}:\n\n{command}"
+    if diffs:
+        shown = "\n\n".join(_diff(one, cwd) for one in diffs)
+        return f"{agent} wants to change files in {cwd}:\n\n{_shortened(shown)}"
+    what = clip(call.title, MAX_COMMAND) or call.kind
+    given = clip(brief(call.given), MAX_COMMAND)
+    paths = [relative(path, cwd) for path in call.paths]
+    parts = [part for part in (what, given, clip(", ".join(paths), MAX_COMMAND)) if part]
+    return f"{agent} asks for permission in {cwd}:\n\n" + "\n".join(parts) if parts else ""
+
+
+def _diff(change: Json, cwd: str) -> str:
+    import difflib
+
+    path = relative(plain(path_of(change.get("path"))), cwd) or "?"
+    old, new = string(change.get("oldText")), string(change.get("newText"))
+    if not old or len(old) + len(new) > MAX_COMPARED:
+        return "\n".join([f"+++ {path}", *(f"+{line}" for line in plain(new).splitlines())])
+    lines = difflib.unified_diff(plain(old).splitlines(), plain(new).splitlines(), path, path, lineterm="", n=2)
+    return "\n".join(lines)
+
+
+def _shortened(text: str) -> str:
+    lines = text.splitlines()
+    shown = [clip(line, MAX_DIFF_LINE) if len(line) > MAX_DIFF_LINE else line for line in lines[:MAX_DIFF_LINES]]
+    if len(lines) > MAX_DIFF_LINES:
+        shown.append(f"({len(lines) - MAX_DIFF_LINES} more lines are not shown)")
+    return "\n".join(shown)
