@@ -143,9 +143,10 @@ class McpServer:
         """A request of the modern revision; returns the response."""
         return self.request(method, {**params, "_meta": {**META, **params.get("_meta", {})}})
 
-    def initialize(self, version: str = "2025-11-25") -> dict:
+    def initialize(self, version: str = "2025-11-25", capabilities: dict | None = None) -> dict:
         """The legacy handshake; returns the response."""
-        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        client = {"name": "t", "version": "1"}
+        params = {"protocolVersion": version, "capabilities": capabilities or {}, "clientInfo": client}
         answer = self.request("initialize", params)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer

@@ -76,6 +76,22 @@ class Toy(Provider):
 
     do_waits = do_echo
 
+    def do_ask(self, context, gate=""):
+        """Ask to allow something; what was chosen, or that nobody could be asked."""
+        if gate:
+            self.blocked.setdefault(gate, [])
+        question = context.ask("May I?", [("allow_once", "Yes, once"), ("reject_once", "No")])
+        if question is None:
+            return text("nobody to ask")
+        while question.look() is None:
+            if gate and gate not in self.blocked:
+                question.withdraw()
+                self.started.append("withdrawn")
+            if context.cancelled.wait(0.02):
+                self.started.append("cancelled")
+                break
+        return text({"answer": question.answer, "alone": question.alone})
+
     def do_block(self, context, gate="g"):
         """Say that it blocks, and wait until the gate is opened or the call is cancelled."""
         self.started.append(gate)
