@@ -186,4 +186,47 @@ class Gemini(AgentCli):
         return ["-o", "stream-json", "--skip-trust", "--approval-mode", "yolo", "-m", "gemini-2.5-pro"]
 
 
+class CodexOverAcp(Codex):
+    """The adapter, which brings a codex of its own."""
+
+    package, program = "@agentclientprotocol/codex-acp", "codex-acp"
+
+    def configure(self) -> None:
+        super().configure()
+        self.env.update(CODEX_API_KEY="fake", NO_BROWSER="1", INITIAL_AGENT_MODE="agent-full-access")
+
+
+class ClaudeOverAcp(Claude):
+    """The adapter, which brings a claude of its own."""
+
+    package, program = "@agentclientprotocol/claude-agent-acp", "claude-agent-acp"
+
+
+class Copilot(AgentCli):
+    """With a provider of one's own, which needs no login."""
+
+    package, program = "@github/copilot", "copilot"
+
+    def configure(self) -> None:
+        self.env.update(
+            COPILOT_PROVIDER_BASE_URL=f"{self.url}/v1", COPILOT_PROVIDER_API_KEY="fake", COPILOT_MODEL="fake-model"
+        )
+
+
+class Qwen(AgentCli):
+    package, program = "@qwen-code/qwen-code", "qwen"
+
+    def configure(self) -> None:
+        self.env.update(OPENAI_BASE_URL=f"{self.url}/v1", OPENAI_API_KEY="fake", OPENAI_MODEL="fake-model")
+
+
 ALL = {"codex": Codex, "opencode": OpenCode, "claude": Claude, "gemini": Gemini}
+# Those that speak ACP; opencode and gemini do by themselves.
+OVER_ACP = {
+    "codex": CodexOverAcp,
+    "opencode": OpenCode,
+    "claude": ClaudeOverAcp,
+    "gemini": Gemini,
+    "copilot": Copilot,
+    "qwen": Qwen,
+}

@@ -2,8 +2,9 @@
 
 usage: agent_client.py PLAN.json COMMAND [WORD ...]
 PLAN: {"env": {...}, "calls": [[TOOL, ARGUMENTS], ...], "at_once": bool}. Arguments may hold
-"{sessionId}", which becomes the session of the call before. Prints a JSON list: for each call
-its result, its progress messages, and how far their counter rose.
+"{sessionId}", which becomes the session of the call before. With "mode" (auto, legacy, or a modern
+revision) and "choose" it answers the server's questions with that choice, "" to decline. Prints a JSON
+list: for each call its result, its progress messages, how far their counter rose, and what it was asked.
 """
 
 import asyncio
@@ -12,9 +13,10 @@ import sys
 from pathlib import Path
 
 from mcp import Client, StdioServerParameters
+from mcp.types import ElicitResult
 
 
-async def call(client, tool, arguments):
+async def call(client, tool, arguments, asked):
     progress = []
 
     async def heard(counter, total, message):
@@ -26,22 +28,32 @@ async def call(client, tool, arguments):
         "text": "".join(block.text for block in result.content),
         "structured": result.structured_content,
         "progress": progress,
+        "asked": asked,
     }
 
 
 async def main() -> None:
     plan_file, command, *words = sys.argv[1:]
     plan = json.loads(Path(plan_file).read_text())
-    done = []
-    async with Client(StdioServerParameters(command=command, args=words, env=plan["env"])) as client:
+    done, asked, options = [], [], {}
+
+    async def choose(_context, params):
+        asked.append(params.message)
+        if not plan["choose"]:
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content={"decision": plan["choose"]})
+
+    if "choose" in plan:
+        options = {"mode": plan["mode"], "elicitation_callback": choose}
+    async with Client(StdioServerParameters(command=command, args=words, env=plan["env"]), **options) as client:
         await client.list_tools()
         if plan.get("at_once"):
-            done = await asyncio.gather(*(call(client, tool, arguments) for tool, arguments in plan["calls"]))
+            done = await asyncio.gather(*(call(client, tool, given, asked) for tool, given in plan["calls"]))
         else:
             for tool, arguments in plan["calls"]:
                 if arguments.get("sessionId") == "{sessionId}":
                     arguments["sessionId"] = done[-1]["structured"]["sessionId"]
-                done.append(await call(client, tool, arguments))
+                done.append(await call(client, tool, arguments, asked))
     print(json.dumps(done))
 
 

@@ -22,6 +22,7 @@ _DIRECTORY = [
     for pattern in (
         r"<cwd>(/[^<\\]+)</cwd>",
         r"[Ww]orking directory: (/[^\n\\<]+)",
+        r"working in the directory: (/[^\n\\<]+)",
         r"[Ww]orkspace [Dd]irectories:\*{0,2}\s*(?:\\n|\n)?\s*-? *(/[^\n\\<]+)",
         r"current working directory[^\n/]*?: *(/[^\n\\<]+)",
     )

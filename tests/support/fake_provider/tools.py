@@ -9,7 +9,7 @@ import shlex
 from .conversation import FREE_FORM
 
 SHELLS = ("exec_command", "shell_command", "shell", "bash", "Bash", "run_shell_command")
-WRITERS = ("write", "Write", "write_file")
+WRITERS = ("write", "Write", "write_file", "create")
 EDITORS = ("edit", "Edit", "replace")
 READERS = ("read", "Read", "read_file")
 SEARCHERS = ("grep", "Grep", "grep_search", "search_file_content")
@@ -67,7 +67,10 @@ def _own_tool(intention: dict, tools: dict, directory: str | None):
     full = os.path.join(directory, path) if directory and path else path
     files = {"filePath": full, "file_path": full, "absolute_path": full}
     wanted = {
-        "create": (WRITERS, {**files, "content": intention.get("content")}),
+        "create": (
+            WRITERS,
+            {**files, "path": full, "content": intention.get("content"), "file_text": intention.get("content")},
+        ),
         "edit": (
             EDITORS,
             {
