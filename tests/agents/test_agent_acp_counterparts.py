@@ -11,7 +11,8 @@ import pytest
 from support import counterparts
 from support.fake_provider import FakeProvider
 from support.real_agents import CLIENT_S, DRIVER, RealBox
-from support.scripted_agent import structured, until
+from support.scripted_agent import structured
+from support.waiting import until
 
 pytestmark = pytest.mark.counterpart
 

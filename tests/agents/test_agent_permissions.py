@@ -14,7 +14,8 @@ import time
 import pytest
 from support.mcp_client import META, PREFIX
 from support.scripted_acp import WORK, script
-from support.scripted_agent import Box, labels, structured, text, until
+from support.scripted_agent import Box, labels, structured, text
+from support.waiting import until
 
 from termsprawlctl.agents.clis.acp import AcpReader
 from termsprawlctl.agents.clis.cli import Request

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from support.mcp_client import META, PREFIX, McpServer, toy
-from support.scripted_agent import until
+from support.waiting import until
 
 LEGACY = ["2025-06-18", "2025-11-25"]
 ABLE = {"elicitation": {}}
