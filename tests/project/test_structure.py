@@ -27,7 +27,7 @@ FLOORS = (
 )
 # The same inside the rooms that have rooms of their own.
 INNER_FLOORS = {
-    "agents": (("model",), ("clis",), ("runs",), ("server",), ("shell", "listing", "asking")),
+    "agents": (("model",), ("clis",), ("runs",), ("server",), ("asking",), ("shell", "listing")),
     "host": (
         ("canvas", "registry"),
         ("launch", "messaging"),
