@@ -61,7 +61,7 @@ def told(reader, status):
         "answer": answer[:80],
         "summary": [line[:200] for line in summary(reader.steps(answered=status.answered))[1:]],
         "files": reader.activity.files,
-        "asked": reader.asked,
+        "asked": reader.permissions.asked,
         "denied": len(reader.denied),
     }
 

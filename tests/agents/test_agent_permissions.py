@@ -19,6 +19,7 @@ from support.waiting import until
 
 from termsprawlctl.agents.clis.acp import AcpReader
 from termsprawlctl.agents.clis.cli import Request
+from termsprawlctl.agents.runs.run import Clocks
 
 ABLE = {"elicitation": {}}
 ONCE = {"outcome": {"outcome": "selected", "optionId": "once"}}
@@ -127,13 +128,14 @@ def test_a_client_that_does_not_come_back_has_its_run_ended(box):
     assert box.recorded("outcome") == NO
 
 
-def test_waiting_for_a_person_counts_neither_as_silence_nor_as_the_time_of_the_run(box):
-    script(box, WORK)
-    with asking(box, "--timeout", "5", "--idle-timeout", "4", "--ask-timeout", "5.5") as server:
-        key, _ = question_of(server)
-        answer = server.answer_to(key)
-    assert structured(answer)["status"] == "completed"
-    assert "nobody answered" in structured(answer)["note"]
+def test_waiting_for_a_person_counts_neither_as_silence_nor_as_the_time_of_the_run():
+    clocks = Clocks()
+    begun = clocks.begun
+    clocks.pass_over(begun + 10, waiting=False)
+    clocks.pass_over(begun + 1010, waiting=True)
+    assert (clocks.begun, clocks.heard) == (begun + 1000, begun + 1010)
+    clocks.pass_over(begun + 1020, waiting=False)
+    assert (clocks.begun, clocks.heard) == (begun + 1000, begun + 1010)
 
 
 def test_a_call_that_is_cancelled_while_a_person_is_asked_ends_the_run_and_the_question(box):
@@ -185,11 +187,11 @@ def ask_reader(call, options=None):
 
 def test_a_change_is_shown_as_a_diff():
     content = [{"type": "diff", "path": "/srv/project/a.py", "oldText": "one\ntwo\n", "newText": "one\nthree\n"}]
-    (question,) = ask_reader({"kind": "edit", "title": "Edit", "content": content}).questions
+    (question,) = ask_reader({"kind": "edit", "title": "Edit", "content": content}).permissions.open
     shown = question.message.split("\n")
     assert {"--- a.py", "+++ a.py", "-two", "+three"} <= set(shown)
     content = [{"type": "diff", "path": "b.py", "oldText": None, "newText": "x\n" * 500}]
-    (question,) = ask_reader({"kind": "edit", "content": content}).questions
+    (question,) = ask_reader({"kind": "edit", "content": content}).permissions.open
     assert "+++ b.py" in question.message
     assert question.message.endswith("(421 more lines are not shown)")
 
@@ -197,7 +199,7 @@ def test_a_change_is_shown_as_a_diff():
 def test_characters_that_deceive_are_shown_as_such():
     (question,) = ask_reader(
         {"kind": "execute", "rawInput": {"command": "echo \u202egnp\u202c \x1b[2Jx\u200b"}}
-    ).questions
+    ).permissions.open
     assert "\\u202e" in question.message
     assert "\x1b" not in question.message
     assert "\u200b" not in question.message
@@ -216,7 +218,7 @@ def test_characters_that_deceive_are_shown_as_such():
 )
 def test_what_cannot_be_shown_or_allowed_once_is_refused_unasked(call, options):
     reader = ask_reader(call, options)
-    assert reader.questions == []
+    assert reader.permissions.open == []
     (sent,) = [json.loads(line) for line in reader.outbox]
     outcome = sent["result"]["outcome"]
     assert outcome in ({"outcome": "selected", "optionId": "reject_once"}, {"outcome": "cancelled"})
@@ -227,7 +229,7 @@ def test_an_agent_may_take_its_question_back():
     reader = ask_reader({"kind": "execute", "rawInput": {"command": "ls"}})
     reader.outbox = []
     reader.feed(b'{"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 0}}')
-    assert reader.questions == []
+    assert reader.permissions.open == []
     (sent,) = [json.loads(line) for line in reader.outbox]
     assert (sent["id"], sent["error"]["code"]) == (0, -32800)
 

@@ -16,13 +16,13 @@ import re
 from collections.abc import Callable
 
 from ... import __version__
-from ...base.text import HeadAndTail, harmless
+from ...base.text import HeadAndTail
 from ..model import reader
 from ..model.reader import ident, items, mapping, number, path_of, remember, session, string, whole, word
 from ..model.steps import MAX_PLANNED, Activity
 from ..model.text import MAX_LABEL, MAX_TEXT, clip, one_line
 from .cli import AgentCli, Request
-from .permission import Permission, message_of
+from .permission import Permissions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-NOT_FOUND, AUTHENTICATE, TAKEN_BACK = -32601, -32000, -32800
+NOT_FOUND, AUTHENTICATE = -32601, -32000
 KINDS = {"execute": "command", "read": "read", "search": "search", "fetch": "search"}
 EDITS = ("edit", "delete", "move")
 CUT_OFF = {
@@ -286,8 +286,6 @@ class AcpReader(reader.Reader):
         self.outbox: list[bytes] = []
         self.prompted = False  # the prompt has been sent
         self.turn_over = False  # the prompt was answered, or will never be sent
-        self.asked = 0  # questions for permission
-        self.questions: list[Permission] = []  # those that a person is to answer, oldest first
         self._request = Request("", cwd)
         self._session = ""  # as the agent names it
         self._live = False  # updates belong to this run, not to the history of a resumed session
@@ -298,6 +296,7 @@ class AcpReader(reader.Reader):
         self._cancelled = False
         self._system_error = False
         self._calls = Calls(self.activity)
+        self.permissions = Permissions(self._calls, self._send, self.deny)
         self._last_chunk = ""
         self._said, self._thought = HeadAndTail(), HeadAndTail()
         self._message_id: str | None = None
@@ -317,9 +316,7 @@ class AcpReader(reader.Reader):
         """Ask the agent to stop its turn; the answer to the prompt confirms it."""
         if not self._cancelled:
             self._cancelled = True
-            for question in self.questions:
-                self._reply(question.request_id, {"outcome": "cancelled"})
-            self.questions = []
+            self.permissions.cancel()
             if self._session and not self.turn_over:
                 self._send({"method": "session/cancel", "params": {"sessionId": self._session}})
 
@@ -349,7 +346,7 @@ class AcpReader(reader.Reader):
         elif "id" in event:
             self._requested(event)
         elif event["method"] == "$/cancel_request":
-            self._taken_back(mapping(event.get("params")).get("requestId"))
+            self.permissions.take_back(mapping(event.get("params")).get("requestId"))
         elif event["method"] == "session/update":
             params = mapping(event.get("params"))
             if self._live and (not self._session or params.get("sessionId") == self._session):
@@ -364,7 +361,8 @@ class AcpReader(reader.Reader):
 
     def _requested(self, event: Json) -> None:
         if event["method"] == "session/request_permission":
-            self._decide(event["id"], mapping(event.get("params")))
+            self._end_texts()
+            self.permissions.decide(event["id"], mapping(event.get("params")), self._request)
         else:
             error = {"code": NOT_FOUND, "message": "Method not found"}
             self._send({"id": event["id"], "error": error})
@@ -457,7 +455,7 @@ class AcpReader(reader.Reader):
     def _over(self, result: Json, error: Json) -> None:
         """The turn is over."""
         self._end_texts()
-        self.questions = []
+        self.permissions.open = []
         self.turn_over = self.ended = True
         if error:
             self._give_up(self._login_text(error))
@@ -540,60 +538,6 @@ class AcpReader(reader.Reader):
 
     def finish(self) -> None:
         self._end_texts()
-
-    # --- permission ----------------------------------------------------------------------
-
-    def _reply(self, request_id: object, outcome: Json) -> None:
-        self._send({"id": request_id, "result": {"outcome": outcome}})
-
-    def _decide(self, request_id: object, params: Json) -> None:
-        """Answer a question: by the policy, with an option of its kind; or leave it to a person."""
-        self._end_texts()
-        key, call = self._calls.find(mapping(params.get("toolCall")))
-        self.asked += 1
-        if self._cancelled:
-            self._reply(request_id, {"outcome": "cancelled"})
-            return
-        policy = self._request.permissions
-        message = harmless(message_of(self.agent_name(), self._request.cwd, call)) if policy == "ask" else ""
-        question = Permission(request_id, key, call, message, items(params.get("options")))
-        if policy == "ask" and question.can_allow():
-            self.questions.append(question)
-            return
-        allowed = policy == "allow" or (policy == "allow-edits" and call.kind in ("edit", "move"))
-        wanted = "allow_once" if allowed else "reject_once"
-        self._settle(question, wanted if wanted in question.ids else "", allowed=allowed)
-
-    def decide(self, question: Permission, value: str, reason: str) -> None:
-        """A person has chosen this option, or none of them, for this reason."""
-        self.questions.remove(question)
-        allowed = question.kinds.get(value) == "allow_once"
-        chosen = value if value in question.ids else "reject_once" if "reject_once" in question.ids else ""
-        self._settle(question, chosen, allowed=allowed, reason=reason)
-
-    def _settle(self, question: Permission, value: str, *, allowed: bool, reason: str = "") -> None:
-        call = question.call
-        if allowed:
-            self._calls.begin(question.key, call)
-        else:
-            call.refused = True
-            given = call.command() or reader.brief(call.given)
-            self.deny(call.kind or "tool", f"{given} ({reason})" if reason else given)
-            self._calls.end(question.key, call)
-        if value:
-            self._reply(question.request_id, {"outcome": "selected", "optionId": question.ids[value]})
-        else:
-            self._reply(question.request_id, {"outcome": "cancelled"})
-
-    def _taken_back(self, request_id: object) -> None:
-        """The agent does not wait for the answer to a question any more."""
-        for question in [one for one in self.questions if one.request_id == request_id]:
-            self.questions.remove(question)
-            self._send({"id": request_id, "error": {"code": TAKEN_BACK, "message": "Request cancelled"}})
-
-    def agent_name(self) -> str:
-        """What the agent calls itself."""
-        return self._calls.agent or "the agent"
 
     def _count(self, result: Json) -> None:
         usage = mapping(result.get("usage"))

@@ -6,15 +6,20 @@ is refused unasked.
 
 from __future__ import annotations
 
-from ..model.reader import brief, path_of, string
+from collections.abc import Callable
+
+from ...base.text import harmless
+from ..model.reader import brief, items, mapping, path_of, string
 from ..model.text import clip, plain, relative
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.types import Json
-    from .acp import Call
+    from .acp import Call, Calls
+    from .cli import Request
 
 
+TAKEN_BACK = -32800  # the code of a request that was cancelled
 MAX_COMMAND = 4000
 MAX_DIFF_LINES = 80
 MAX_DIFF_LINE = 300
@@ -47,6 +52,72 @@ class Permission:
     def can_allow(self) -> bool:
         """Whether there is something to decide."""
         return bool(self.message) and "allow_once" in self.kinds.values()
+
+
+class Permissions:
+    """The questions of one agent: answered by the policy, with an option of its kind, or left to a person."""
+
+    def __init__(self, calls: Calls, send: Callable[[Json], None], deny: Callable[[str, str], None]) -> None:
+        self._calls = calls
+        self._send = send
+        self._deny = deny
+        self._cancelled = False
+        self.asked = 0
+        self.open: list[Permission] = []  # those that a person is to answer, oldest first
+
+    def decide(self, request_id: object, params: Json, request: Request) -> None:
+        """Take a question."""
+        key, call = self._calls.find(mapping(params.get("toolCall")))
+        self.asked += 1
+        if self._cancelled:
+            self._reply(request_id, {"outcome": "cancelled"})
+            return
+        policy = request.permissions
+        message = harmless(message_of(self._calls.agent or "the agent", request.cwd, call)) if policy == "ask" else ""
+        question = Permission(request_id, key, call, message, items(params.get("options")))
+        if policy == "ask" and question.can_allow():
+            self.open.append(question)
+            return
+        allowed = policy == "allow" or (policy == "allow-edits" and call.kind in ("edit", "move"))
+        wanted = "allow_once" if allowed else "reject_once"
+        self._settle(question, wanted if wanted in question.ids else "", allowed=allowed)
+
+    def answer(self, question: Permission, value: str, reason: str) -> None:
+        """A person has chosen this option, or none of them, for this reason."""
+        self.open.remove(question)
+        allowed = question.kinds.get(value) == "allow_once"
+        chosen = value if value in question.ids else "reject_once" if "reject_once" in question.ids else ""
+        self._settle(question, chosen, allowed=allowed, reason=reason)
+
+    def cancel(self) -> None:
+        """The turn is cancelled: each question, open or still to come, is answered so."""
+        self._cancelled = True
+        for question in self.open:
+            self._reply(question.request_id, {"outcome": "cancelled"})
+        self.open = []
+
+    def take_back(self, request_id: object) -> None:
+        """The agent does not wait for the answer to a question any more."""
+        for question in [one for one in self.open if one.request_id == request_id]:
+            self.open.remove(question)
+            self._send({"id": request_id, "error": {"code": TAKEN_BACK, "message": "Request cancelled"}})
+
+    def _settle(self, question: Permission, value: str, *, allowed: bool, reason: str = "") -> None:
+        call = question.call
+        if allowed:
+            self._calls.begin(question.key, call)
+        else:
+            call.refused = True
+            given = call.command() or brief(call.given)
+            self._deny(call.kind or "tool", f"{given} ({reason})" if reason else given)
+            self._calls.end(question.key, call)
+        if value:
+            self._reply(question.request_id, {"outcome": "selected", "optionId": question.ids[value]})
+        else:
+            self._reply(question.request_id, {"outcome": "cancelled"})
+
+    def _reply(self, request_id: object, outcome: Json) -> None:
+        self._send({"id": request_id, "result": {"outcome": outcome}})
 
 
 def message_of(agent: str, cwd: str, call: Call) -> str:

@@ -106,7 +106,7 @@ class Run:
             return self._bare_result(Status(FAILED, "not_installed", message, self._cli.install))
         heartbeat = Heartbeat(report, self._settings.heartbeat_s, time.monotonic)
         heartbeat(f"Starting {self._cli.name}")
-        environment = self._environment()
+        environment = _environment(self._cli, self._request.cwd)
 
         def ask(arguments: list[str], limit_s: float) -> str:
             return self._ask([executable, *arguments], environment, cancelled, heartbeat, limit_s)
@@ -165,15 +165,6 @@ class Run:
     def _new_reader(self) -> Reader:
         cwd = self._request.cwd
         return self._cli.reader(cwd) if self._request.structured else RawReader(cwd)
-
-    def _environment(self) -> dict[str, str]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-        # Some CLIs believe PWD more than their working directory.
-        environment["PWD"] = self._request.cwd
-        for name in (MARKER, *self._cli.unset):
-            environment.pop(name, None)
-        environment.update(self._cli.environment)
-        return environment
 
     def _make_scratch(self, environment: dict[str, str]) -> None:
         # As late as can be: until a supervisor knows of it, it stays until the next run if we are killed.
@@ -372,6 +363,16 @@ class Run:
         if result.still_running:
             _add_note(status, result.still_running, kept=self._settings.keep_background)
         return result
+
+
+def _environment(cli: AgentCli, cwd: str) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    # Some CLIs believe PWD more than their working directory.
+    environment["PWD"] = cwd
+    for name in (MARKER, *cli.unset):
+        environment.pop(name, None)
+    environment.update(cli.environment)
+    return environment
 
 
 def apply_settings(request: Request, cli: AgentCli, settings: Settings) -> None:

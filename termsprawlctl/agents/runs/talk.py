@@ -46,8 +46,8 @@ class Talk:
         """To be called after each look at the output; `now` in monotonic seconds."""
         if self._asked is not None:
             self._hear(*self._asked, now)
-        elif self._reader.questions:
-            self._put(self._reader.questions[0], now, report)
+        elif self._reader.permissions.open:
+            self._put(self._reader.permissions.open[0], now, report)
         messages, self._reader.outbox = self._reader.outbox, []
         sent = self._capture.send(b"".join(messages))
         if self._reader.turn_over and sent and self._closed_s is None:
@@ -57,7 +57,7 @@ class Talk:
         """Ask a person."""
         question = self._ask(permission.message, permission.options) if self._ask is not None else None
         if question is None:
-            self._reader.decide(permission, "", "nobody can be asked here")
+            self._reader.permissions.answer(permission, "", "nobody can be asked here")
             return
         self._asked, self._asked_at_s = (permission, question), now
         report(f"Waiting for permission: {one_line(permission.call.command(), MAX_LABEL)}")
@@ -65,14 +65,14 @@ class Talk:
     def _hear(self, permission: Permission, question: Question, now: float) -> None:
         """Hand on what the person says, unless the agent has lost interest or the time is over."""
         answer = question.look()
-        if permission not in self._reader.questions:
+        if permission not in self._reader.permissions.open:
             question.withdraw()
         elif answer is not None:
-            self._reader.decide(permission, answer, "" if answer else "not allowed by the user")
+            self._reader.permissions.answer(permission, answer, "" if answer else "not allowed by the user")
         elif now - self._asked_at_s > self._ask_s:
             self.abandoned = question.alone
             question.withdraw()
-            self._reader.decide(permission, "", f"nobody answered within {self._ask_s:g} s")
+            self._reader.permissions.answer(permission, "", f"nobody answered within {self._ask_s:g} s")
         else:
             return
         self._asked = None
