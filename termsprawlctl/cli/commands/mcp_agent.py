@@ -34,7 +34,7 @@ def configure_agent(parser) -> None:
     parser.passes_on = "ARGS"
     parser.add_argument("agent", choices=names(), metavar="AGENT", help=AGENT_HELP)
     parser.add_argument("--model", metavar="M", default="", help="model, as the CLI names it")
-    parser.add_argument("--effort", choices=EFFORTS, default="", help="how hard the model should think")
+    parser.add_argument("--effort", choices=EFFORTS, metavar="E", default="", help="minimal, low, medium or high")
     parser.add_argument("--timeout", metavar="S", type=seconds, help="longest time of one run, in seconds")
     parser.add_argument("--idle-timeout", metavar="S", type=idle_seconds, help="of silence; default 600, 0 never")
     parser.add_argument("--keep-background", action="store_true", help="what the agent leaves running goes on")
