@@ -93,7 +93,7 @@ def compact(value: object) -> str:
 
     Raises ValueError for NaN and infinities.
     """
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _COMPACT.encode(value)
 
 
 def wire(value: object) -> bytes:
@@ -150,7 +150,8 @@ def _within_depth(value: object, brackets: int, outer: int = 0) -> bool:
     return not level
 
 
-# Made once: json.loads() makes a new one for each text that is read in a way of one's own.
+# Made once: json.loads() and dumps() make new ones for each text that is read or written in a way of one's own.
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
 
 

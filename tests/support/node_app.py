@@ -31,6 +31,8 @@ class NodeApp(RunningHost):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            # As our host is: a kernel shares its cores out by sessions first.
+            start_new_session=True,
         )
         word, _, self.session_file = self._server.stdout.readline().strip().partition(" ")
         assert word == "ready", word

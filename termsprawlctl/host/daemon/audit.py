@@ -30,6 +30,7 @@ from ...base.text import visible
 MAX_FILE_BYTES = 1 << 20
 KEPT_FILES = 4
 READ_BYTES = 64 << 10
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _NAME = re.compile(r"events-([0-9]{8,12})\.jsonl")
 
 
@@ -42,14 +43,14 @@ class Audit:
         self._descriptor: int | None = None
         self._number = 0
         self._size = 0
+        self._second = (0, "")  # since 1970, and as text: many events come within one
         self._is_cut = False  # the last line is only a part of one: the disk was full
 
     def event(self, kind: str, **fields: object) -> None:
         """Write one event; fields that are None are left out."""
-        now_s = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_s)) + f".{int(now_s * 1000) % 1000:03d}Z"
-        content = {"time": stamp, "event": kind, **{name: value for name, value in fields.items() if value is not None}}
-        line = json.dumps(content, separators=(",", ":")).encode() + b"\n"
+        content = {"time": self._stamp(), "event": kind}
+        content.update({name: value for name, value in fields.items() if value is not None})
+        line = _ENCODER.encode(content).encode() + b"\n"
         with self._lock, contextlib.suppress(OSError):
             descriptor = self._descriptor
             if descriptor is None:
@@ -61,6 +62,14 @@ class Audit:
             written = os.write(descriptor, line)
             self._size += written
             self._is_cut = written < len(line)
+
+    def _stamp(self) -> str:
+        now_s = time.time()
+        known_s, text = self._second
+        if known_s != int(now_s):
+            text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_s))
+            self._second = (int(now_s), text)
+        return f"{text}.{int(now_s * 1000) % 1000:03d}Z"
 
     def close(self) -> None:
         with self._lock:

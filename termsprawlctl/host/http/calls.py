@@ -210,9 +210,11 @@ def _perform(
 
 def _is_for_us(head: http1.RequestHead, port: int) -> bool:
     """Whether a request names this machine, if any: a page whose name leads here (DNS rebinding) names its own."""
-    return set(head.all("host")) <= {
-        name + suffix for name in ("127.0.0.1", "localhost") for suffix in ("", f":{port}")
-    }
+    for host in head.all("host"):
+        name, colon, given = host.partition(":")
+        if name not in ("127.0.0.1", "localhost") or (colon and given != str(port)):
+            return False
+    return True
 
 
 def _forwarded_port(head: http1.RequestHead) -> int:

@@ -34,7 +34,7 @@ def note_call(host, session, request: dict, value: object, duration_ms: int) -> 
 
 def _known(host, project: str, node_id: object) -> str | None:
     """A node id of the project that has a session; None for anything else."""
-    for session in host.sessions.all():
+    for session in host.sessions.all() if node_id else ():
         if session.node_id == node_id and session.project_id == project:
             return session.node_id
     return None
