@@ -125,6 +125,13 @@ FIGURES = (
             f"{f.times('host memory/node')}"
         ),
     ),
+    (
+        "… CPU for `canvas_move` of one of 3,000 notes, and for `canvas_list` of all",
+        lambda f: (
+            f"{f.ours('host cpu large canvas_move/node')}, {f.times('host cpu large canvas_move/node')}; "
+            f"{f.ours('host cpu large canvas_list/node')}, {f.times('host cpu large canvas_list/node')}"
+        ),
+    ),
     ("a codex run through `mcp agent` against the bare CLI", lambda f: f.times("run mcp/bare")),
     ("… through `agent run`", lambda f: f.times("run shell/bare")),
     ("memory of `mcp agent` while its agent prints 100 MB", lambda f: f.ours("flood/small")),

@@ -7,6 +7,7 @@ are asked in turn, round by round. CPU and memory are the servers' own, as the k
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import statistics
 import subprocess
@@ -22,19 +23,22 @@ CALLS_PER_ROUND = 240  # shared by the clients of a round
 CLIENTS = (1, 8)
 OPERATIONS = ("session_info", "canvas_list")
 NOTES = 5  # on the canvas that is listed
+# A large canvas: what is done to it, by one client, and how often in a round.
+MANY_NOTES, LARGE_CALLS_PER_ROUND = 3_000, 24
+LARGE = {"canvas_move": [{"nodeId": "n-7", "x": 1, "y": 2}, {"nodeId": "n-7", "x": 2, "y": 1}], "canvas_list": [{}]}
 OURS, NODE = "ours", "the app's stand-in in Node"
-# Waits for a line, then calls as fast as it can; the request is made once, so that the server is what takes time.
+# Waits for a line, then calls as fast as it can; the requests are made once, so that the server is what takes time.
 CLIENT = r"""
 import json, socket, sys
-port, token, operation, calls = sys.argv[1:]
-body = json.dumps({"operation": operation, "args": {}}).encode()
+port, token, operation, calls, some_args = sys.argv[1:]
 head = "POST /call HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer %s\r\ncontent-length: %d\r\n\r\n"
-request = (head % (token, len(body))).encode() + body
+bodies = [json.dumps({"operation": operation, "args": args}).encode() for args in json.loads(some_args)]
+requests = [(head % (token, len(body))).encode() + body for body in bodies]
 print("ready", flush=True)
 for line in sys.stdin:
-    for _ in range(int(calls)):
+    for number in range(int(calls)):
         with socket.create_connection(("127.0.0.1", int(port))) as connection:
-            connection.sendall(request)
+            connection.sendall(requests[number % len(requests)])
             answer = b""
             while piece := connection.recv(65536):
                 answer += piece
@@ -44,11 +48,11 @@ for line in sys.stdin:
 
 
 class Figures:
-    """What the rounds measured of one server, by (operation, clients)."""
+    """What the rounds measured of one server, by what was done: the operation and the number of clients, or `large`."""
 
     def __init__(self) -> None:
-        self.rates: dict[tuple[str, int], list[float]] = {}
-        self.cpu_us: dict[tuple[str, int], list[float]] = {}
+        self.rates: dict[str, list[float]] = {}
+        self.cpu_us: dict[str, list[float]] = {}
         self.memory_mib: list[float] = []
 
 
@@ -66,9 +70,12 @@ def rows(program: str, runs: int) -> list[Row]:
         figures = {name: Figures() for name in servers}
         for operation in OPERATIONS:
             for clients in CLIENTS:
-                _measure(servers, figures, operation, clients, runs)
+                _measure(servers, figures, f"{operation} {clients}", operation, runs, clients=clients)
         for name, server in servers.items():
             figures[name].memory_mib.append(_memory_mib(server.pid()))
+            _fill(server)
+        for operation, some_args in LARGE.items():
+            _measure(servers, figures, f"large {operation}", operation, runs, some_args, calls=LARGE_CALLS_PER_ROUND)
     return _rows(figures[OURS], figures.get(NODE), why)
 
 
@@ -83,32 +90,44 @@ def _started(kind: type[RunningHost], program: str, root: Path, running: context
     return server
 
 
-def _measure(servers: dict, figures: dict, operation: str, clients: int, runs: int) -> None:
+def _fill(server: RunningHost) -> None:
+    """Make its canvas a large one, as another program would."""
+    path = server.project / ".termsprawl" / "project.json"
+    note = {"type": "sticky", "style": {"width": 200, "height": 130}}
+    text = {"kind": "sticky", "text": "a note " * 10, "color": "amber", "collapsed": False}
+    places = ({"id": f"n-{number}", "position": {"x": number * 240, "y": 60}} for number in range(MANY_NOTES))
+    document = {"version": 1, "rev": 100, "nodes": [{**place, **note, "data": text} for place in places]}
+    path.write_text(json.dumps(document, indent=2))
+
+
+def _measure(
+    servers: dict,
+    figures: dict,
+    what: str,
+    operation: str,
+    runs: int,
+    some_args: list[dict] | None = None,
+    *,
+    clients: int = 1,
+    calls: int = CALLS_PER_ROUND,
+) -> None:
+    words = [operation, str(calls // clients), json.dumps(some_args or [{}])]
     with contextlib.ExitStack() as stack:
-        crews = {name: _crew(server, operation, clients, stack) for name, server in servers.items()}
+        crews = {name: _crew(server, words, clients, stack) for name, server in servers.items()}
         for _ in range(runs):
             for name, crew in crews.items():
                 before_s = _cpu_s(servers[name].pid())
                 taken_s = _seconds_of(crew)
                 spent_s = _cpu_s(servers[name].pid()) - before_s
-                figures[name].rates.setdefault((operation, clients), []).append(CALLS_PER_ROUND / taken_s)
-                figures[name].cpu_us.setdefault((operation, clients), []).append(1e6 * spent_s / CALLS_PER_ROUND)
+                figures[name].rates.setdefault(what, []).append(calls / taken_s)
+                figures[name].cpu_us.setdefault(what, []).append(1e6 * spent_s / calls)
         for crew in crews.values():
             for client in crew:
                 client.stdin.close()
 
 
-def _crew(server: RunningHost, operation: str, clients: int, stack: contextlib.ExitStack) -> list[subprocess.Popen]:
-    words = [
-        PYTHON,
-        "-ISB",
-        "-c",
-        CLIENT,
-        str(server.port()),
-        server.token(),
-        operation,
-        str(CALLS_PER_ROUND // clients),
-    ]
+def _crew(server: RunningHost, words: list[str], clients: int, stack: contextlib.ExitStack) -> list[subprocess.Popen]:
+    words = [PYTHON, "-ISB", "-c", CLIENT, str(server.port()), server.token(), *words]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     crew = [stack.enter_context(subprocess.Popen(words, env=server.env, **pipes)) for _ in range(clients)]
     for client in crew:
@@ -130,14 +149,23 @@ def _rows(ours: Figures, node: Figures | None, why: str) -> list[Row]:
     found = []
     for operation in OPERATIONS:
         for clients in CLIENTS:
-            key, what = (operation, clients), f"{operation}, {clients} client{'s' * (clients > 1)}"
+            key, what = f"{operation} {clients}", f"{operation}, {clients} client{'s' * (clients > 1)}"
             rates = ours.rates[key], node and node.rates[key]
-            found += _against(f"host {operation} {clients}", f"calls of {what}", *rates, "per s", why)
-            # The CPU clock counts hundredths of a second: only the mean over all rounds says something.
-            costs = [statistics.mean(ours.cpu_us[key])], node and [statistics.mean(node.cpu_us[key])]
-            found += _against(f"host cpu {operation} {clients}", f"CPU of a call of {what}", *costs, "us", why)
+            found += _against(f"host {key}", f"calls of {what}", *rates, "per s", why)
+            found += _against(f"host cpu {key}", f"CPU of a call of {what}", *_costs(ours, node, key), "us", why)
+    for operation in LARGE:
+        key, what = f"large {operation}", f"{operation} among {MANY_NOTES:,} notes"
+        times = [[1e3 / rate for rate in side.rates[key]] if side else None for side in (ours, node)]
+        found += _against(f"host {key}", what, times[0] or [], times[1], "ms", why)
+        costs = [[us / 1e3 for us in each] if each else None for each in _costs(ours, node, key)]
+        found += _against(f"host cpu {key}", f"CPU of {what}", costs[0] or [], costs[1], "ms", why)
     found += _against("host memory", "memory of the host", ours.memory_mib, node and node.memory_mib, "MiB", why)
     return found
+
+
+def _costs(ours: Figures, node: Figures | None, key: str) -> tuple[list[float], list[float] | None]:
+    # The CPU clock counts hundredths of a second: only the mean over all rounds says something.
+    return [statistics.mean(ours.cpu_us[key])], [statistics.mean(node.cpu_us[key])] if node else None
 
 
 def _against(key: str, what: str, ours: list[float], node: list[float] | None, unit: str, why: str) -> list[Row]:
@@ -165,5 +193,6 @@ KEYS = [
         for operation in OPERATIONS
         for clients in CLIENTS
     ),
+    *(f"host {what}large {operation}/node" for what in ("", "cpu ") for operation in LARGE),
     "host memory/node",
 ]

@@ -140,8 +140,8 @@ def write_atomically(
     *,
     exact: bool = False,
     is_synced: bool = True,
-) -> None:
-    """Replace the file at path in one step: readers see the old or the new bytes, whole.
+) -> os.stat_result:
+    """Replace the file at path in one step: readers see the old or the new bytes, whole. Returns its status.
 
     Its mode is `mode`, whatever the umask says; its owner this user or, where this process may give
     files away, `owner` (user id, group id). `before_replace()` is called at the last
@@ -174,6 +174,7 @@ def write_atomically(
                 if before_replace is not None:
                     before_replace()
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                return os.fstat(lock_descriptor)
             except BaseException:
                 remove_quietly(temporary, folder)
                 raise

@@ -7,8 +7,9 @@ nothing of that lock; what it wrote is found out by comparing the file once more
 before the step, and the edit is then made again on what stands there now.
 
 What was read last is kept, parsed, for as long as the file's stamp (device, inode, size and
-times) is the same. Times move in ticks, so a file that is younger than a tick proves nothing by them: it
-is read again and compared byte by byte.
+times) is the same. Times move in ticks, so the stamp of a file that is younger than a tick
+proves nothing, unless it is a new file that this process has just put there: what was read
+of others' is then read again and compared byte by byte.
 
 There is no journal: the app would not read one, and two files that are one document can
 come apart. Each change is in project.json before it is acknowledged, so no end of this
@@ -71,6 +72,9 @@ class _Seen:
         self.snapshot = snapshot
         self.stamp = stamp
 
+    def is_at(self, stamp: _Stamp) -> bool:
+        return stamp is not None and stamp == self.stamp
+
 
 _Stamp = Optional[tuple[int, ...]]
 _kept: dict[str, _Seen] = {}
@@ -124,13 +128,12 @@ def _try(path: str, edit: Callable[[dict[str, Any]], Any], *, is_synced: bool) -
         raise CtlError(f"The project file {path} would be larger than {MAX_PROJECT_BYTES} bytes.", NOTHING_CHANGED)
 
     def refuse_if_changed() -> None:
-        stamp = _stamp(path)
-        if (stamp is None or stamp != seen.stamp) and _read(path) != seen.data:
+        if not seen.is_at(_stamp(path)) and _read(path) != seen.data:
             raise _ChangedMeanwhile
 
     mode, owner = _mode_and_owner(path)
-    write_atomically(path, data, mode, refuse_if_changed, owner, is_synced=is_synced)
-    _keep(path, _Seen(data, changed))
+    status = write_atomically(path, data, mode, refuse_if_changed, owner, is_synced=is_synced)
+    _keep(path, _Seen(data, changed, _stamp_of(status) if status.st_size == len(data) else None))
     if not is_synced:
         _sync_later(path)
     return value
@@ -139,13 +142,14 @@ def _try(path: str, edit: Callable[[dict[str, Any]], Any], *, is_synced: bool) -
 def _look(path: str) -> _Seen:
     """What the file holds now; read and parsed only where it may be something else than last time."""
     known, stamp = _kept.get(path), _stamp(path)
-    if known is not None and stamp is not None and stamp == known.stamp:
+    if known is not None and known.is_at(stamp):
         return known
+    proof = None if stamp is None or _is_fresh(stamp) else stamp
     data = _read(path)
     if known is not None and data == known.data:
-        known.stamp = stamp  # of before it was read: whoever wrote meanwhile changed it
+        known.stamp = proof  # of before it was read: whoever wrote meanwhile changed it
         return known
-    return _keep(path, _Seen(data, _parse(path, data), stamp))
+    return _keep(path, _Seen(data, _parse(path, data), proof))
 
 
 def _keep(path: str, seen: _Seen) -> _Seen:
@@ -159,17 +163,23 @@ def _keep(path: str, seen: _Seen) -> _Seen:
 
 
 def _stamp(path: str) -> _Stamp:
-    """What is different once somebody has written the file; None where that cannot be told by it yet."""
+    """What is different once somebody has written the file; None where there is none."""
     try:
-        status = os.stat(path)
+        return _stamp_of(os.stat(path))
     except OSError:
         return None
-    changed_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _stamp_of(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _is_fresh(stamp: tuple[int, ...]) -> bool:
+    """Whether the file can be written once more without a change of its times."""
+    changed_ns = max(stamp[-2:])
     # Times without a fraction come from a file system that knows only whole seconds.
     tick_ns = FRESH_NS if changed_ns % _SECOND_NS else 2 * _SECOND_NS
-    if time.time_ns() - changed_ns < tick_ns:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return time.time_ns() - changed_ns < tick_ns
 
 
 def _sync_later(path: str) -> None:

@@ -48,7 +48,7 @@ class Audit:
 
     def event(self, kind: str, **fields: object) -> None:
         """Write one event; fields that are None are left out."""
-        content = {"time": self._stamp(), "event": kind}
+        content: dict[str, object] = {"time": self._stamp(), "event": kind}
         content.update({name: value for name, value in fields.items() if value is not None})
         line = _ENCODER.encode(content).encode() + b"\n"
         with self._lock, contextlib.suppress(OSError):
