@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import threading
 
-from ..base import console, jsontext
+from ..base import console, jsontext, threads
 from ..base.errors import OK, CtlError, UsageError
 from ..base.processes import find_program, said_by
 from ..base.text import harmless
@@ -24,9 +24,7 @@ MAX_VERSION_BYTES = 4096
 def show(*, as_json: bool) -> int:
     """Print the list; returns the exit status."""
     rows = [_row(name) for name in (*NAMES, *ACP_NAMES, *own_names(os.environ))]
-    asking = [threading.Thread(target=_ask_version, args=(row,), daemon=True) for row in rows if row["path"]]
-    for thread in asking:
-        thread.start()
+    asking = [threads.start(functools.partial(_ask_version, row)) for row in rows if row["path"]]
     for thread in asking:
         thread.join()
     if as_json:

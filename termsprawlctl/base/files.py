@@ -49,19 +49,32 @@ def read_small(path: str, max_bytes: int = MAX_SMALL_FILE_BYTES, *, exact: bool 
     """
     descriptor = _open_exact(path) if exact else open_regular(path)
     try:
-        chunks = []
-        left = max_bytes + 1
-        while left > 0:
-            chunk = os.read(descriptor, min(left, 65536))
-            if not chunk:
-                break
-            chunks.append(chunk)
-            left -= len(chunk)
-        if left <= 0:
-            raise OSError(0, f"larger than {max_bytes} bytes", path)
-        return b"".join(chunks)
+        return read_open(descriptor, path, max_bytes)
     finally:
         os.close(descriptor)
+
+
+def read_open(descriptor: int, path: str, max_bytes: int = MAX_SMALL_FILE_BYTES) -> bytes:
+    """The bytes from here on of an open regular file, which `path` names in errors. Raises OSError as read_small()."""
+    chunks: list[bytes] = []
+    left = max_bytes + 1
+    while left > 0:
+        chunk = os.read(descriptor, min(left, 65536))
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
+        left -= len(chunk)
+    raise OSError(0, f"larger than {max_bytes} bytes", path)
+
+
+def last_lines(path: str, max_bytes: int) -> list[bytes]:
+    """The whole lines within the last bytes of a regular file, the last as far as it is written; [] if unreadable."""
+    try:
+        offset = max(0, os.stat(path).st_size - max_bytes)
+        lines = read_part(path, offset, max_bytes).split(b"\n")
+    except OSError:
+        return []
+    return lines[1 if offset else 0 :]
 
 
 def read_part(path: str, offset: int, max_bytes: int, flags: int = 0) -> bytes:

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     Match = re.Match[str]
 
-# C0, DEL and C1, but tab and line end.
-CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+# C0 and DEL, but tab and line end; then C1, too.
+ASCII_CONTROLS = "\x00-\x08\x0b-\x1f\x7f"
+CONTROLS = f"{ASCII_CONTROLS}\x80-\x9f"
 # By Unicode 16's properties: Bidi_Control, Default_Ignorable_Code_Point, the line and paragraph separators
 # (Zl, Zp), and interlinear annotation. Without the four of _JOINING.
 UNSEEN = (

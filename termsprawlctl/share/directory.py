@@ -31,7 +31,9 @@ from ..base.errors import CtlError, UsageError
 from ..base.files import (
     DIRECTORY_MODE,
     FILE_MODE,
+    open_regular,
     private_directory,
+    read_object,
     read_small,
     remove_quietly,
     write_atomically,
@@ -134,7 +136,7 @@ class ShareDirectory:
         self.listener.bind(self._socket_path)
         os.chmod(self._socket_path, FILE_MODE)
         self.listener.listen(BACKLOG)
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        self._descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         os.fchmod(self._descriptor, FILE_MODE)
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         members = {
@@ -217,7 +219,7 @@ def owner_of(path: str) -> int | None:
 
     Raises OSError when the file cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = open_regular(path, os.O_RDWR | os.O_NOFOLLOW)
     try:
         question = [0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET] if _BSD else [fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0]
         answer = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack(_FLOCK, *question)))
@@ -230,7 +232,7 @@ def owner_of(path: str) -> int | None:
 def about(folder: str) -> About | None:
     """What the share in this directory says of itself; None where it says nothing that can be understood."""
     try:
-        value = jsontext.loads(read_small(os.path.join(folder, ABOUT)))
+        value = read_object(os.path.join(folder, ABOUT))
         return About(**{**value, "keys": tuple(value["keys"]), "only": tuple(value["only"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None

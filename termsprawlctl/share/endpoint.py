@@ -15,7 +15,7 @@ import stat
 
 from ..base import jsontext
 from ..base.errors import UsageError
-from ..base.files import DIRECTORY_MODE, FILE_MODE
+from ..base.files import DIRECTORY_MODE, FILE_MODE, open_regular, read_open
 from .wire import is_token, is_uuid
 
 TYPE_CHECKING = False
@@ -145,8 +145,7 @@ def _read(path: str, seen: os.stat_result) -> bytes:
     """The file's bytes, provided that it is still the one that was looked at."""
     named = f"endpoint file {path}"
     try:
-        # Non-blocking: a fifo put in its place must not hold us.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError as error:
         raise EndpointError(f"cannot open the {named}: {error.strerror}.") from None
     try:
@@ -154,14 +153,8 @@ def _read(path: str, seen: os.stat_result) -> bytes:
         _check_status(status, named, stat.S_ISREG, "a regular file", FILE_MODE)
         if (status.st_dev, status.st_ino) != (seen.st_dev, seen.st_ino):
             raise EndpointError(f"the {named} was replaced while it was checked.")
-        data = b""
-        while len(data) <= MAX_FILE_BYTES:
-            chunk = os.read(descriptor, MAX_FILE_BYTES + 1 - len(data))
-            if not chunk:
-                return data
-            data += chunk
+        return read_open(descriptor, path, MAX_FILE_BYTES)
     except OSError as error:
         raise EndpointError(f"cannot read the {named}: {error.strerror}.") from None
     finally:
         os.close(descriptor)
-    raise EndpointError(f"the {named} is larger than {MAX_FILE_BYTES} bytes.")

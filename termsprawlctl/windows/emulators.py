@@ -172,14 +172,12 @@ def form(emulator: Emulator) -> str:
     return " ".join((emulator.name, *emulator.words, "LAUNCHER" if emulator.style == ONE_WORD else "COMMAND ARGS..."))
 
 
-def parse_preference(value: object, source: str) -> Preference | None:
-    """The preferred emulator out of the preferences' JSON value; None where it names none.
+def parse_preference(value: dict[str, object], source: str) -> Preference | None:
+    """The preferred emulator out of the preferences; None where it names none.
 
     Shape: `{"externalTerminal": {"executable": "...", "args": ["--", "{command}"]}}`; other
     keys are not ours. Raises CtlError naming `source`, the file.
     """
-    if not isinstance(value, dict):
-        raise CtlError(f"{source} does not hold a JSON object.", _SHAPE)
     if "externalTerminal" not in value:
         return None
     wish = value["externalTerminal"]

@@ -7,9 +7,9 @@ import os
 import shlex
 import time
 
-from ..base import jsontext, tmux
+from ..base import tmux
 from ..base.errors import CtlError
-from ..base.files import read_small
+from ..base.files import read_object
 from ..base.processes import find_program
 from . import emulators, spawn
 from .displays import usable
@@ -124,13 +124,13 @@ def read_preference(path: str) -> emulators.Preference | None:
     Raises CtlError.
     """
     try:
-        value = jsontext.loads(read_small(path))
+        value = read_object(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise CtlError(f"cannot read {path}: {error.strerror}.", "Make it readable, or remove it.") from None
     except ValueError as error:
-        raise CtlError(f"{path} is not JSON: {error}.", "Fix or remove it.") from None
+        raise CtlError(f"{path} {error}.", "Fix or remove it.") from None
     return emulators.parse_preference(value, path)
 
 

@@ -334,3 +334,11 @@ def test_temporary_files_are_looked_for_in_the_directory_that_is_written_in(tmp_
     files.write_atomically(str(ours / "f"), b"x")
     assert os.listdir(tmp_path / "moved") == ["f"]
     assert os.listdir(ours) == [dead]
+
+
+def test_the_last_lines_are_whole(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(b"one\ntwo\nthree\n")
+    assert files.last_lines(str(path), 100) == [b"one", b"two", b"three", b""]
+    assert files.last_lines(str(path), 8) == [b"three", b""]
+    assert files.last_lines(str(tmp_path / "none"), 8) == files.last_lines(str(tmp_path), 8) == []

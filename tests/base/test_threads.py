@@ -40,3 +40,12 @@ def test_one_that_nobody_waits_for_holds_nobody_up(monkeypatch):
     monkeypatch.setattr(_thread, "start_new_thread", lambda enter, _arguments: never_begins.append(enter))
     threads.start_unawaited(lambda: None)
     assert len(never_begins) == 1
+
+
+def test_whoever_started_a_thread_can_wait_for_its_end():
+    gate = threading.Event()
+    running = threads.start(lambda: gate.wait(20))
+    assert not running.join(0.001)
+    gate.set()
+    assert running.join(20)
+    assert running.join()

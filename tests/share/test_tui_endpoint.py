@@ -154,7 +154,7 @@ def test_a_file_may_have_16_kib_and_not_one_byte_more(fake):
 
 @pytest.mark.parametrize("swap", ["file", "symlink", "fifo", "mode"])
 def test_a_file_that_is_swapped_between_the_check_and_the_open_is_refused(fake, monkeypatch, swap):
-    def swapped_open(path, flags, *rest):
+    def swapped_open(path, flags, *rest, **options):
         monkeypatch.undo()
         if swap == "mode":
             fake.file.chmod(0o644)
@@ -166,7 +166,7 @@ def test_a_file_that_is_swapped_between_the_check_and_the_open_is_refused(fake, 
                 fake.file.symlink_to("old")
             else:
                 os.mkfifo(fake.file, 0o600)
-        return os.open(path, flags, *rest)
+        return os.open(path, flags, *rest, **options)
 
     monkeypatch.setattr(endpoint.os, "open", swapped_open)
     assert refusal(fake.path)

@@ -157,8 +157,6 @@ def test_preferences_without_a_terminal_leave_the_choice_open():
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ([], "does not hold a JSON object"),
-        ("kitty", "does not hold a JSON object"),
         ({"externalTerminal": None}, "not an object"),
         ({"externalTerminal": "kitty"}, "not an object"),
         ({"externalTerminal": {}}, "executable must be a non-empty string"),

@@ -449,7 +449,7 @@ def test_a_terminal_named_on_the_command_line_wins_over_broken_preferences(desk)
     [
         ("{", "is not JSON"),
         ("\udcff", "is not JSON"),
-        ("[]", "does not hold a JSON object"),
+        ("[]", "is not a JSON object"),
         ('{"externalTerminal": {"args": ["{command}"]}}', "executable must be a non-empty string"),
         ('{"externalTerminal": {"executable": "kitty", "args": ["-e"]}}', "exactly one {command} placeholder"),
         ('{"externalTerminal": {"executable": "/gone", "args": ["{command}"]}}', "missing or not executable"),

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Callable, Mapping
 
+from ...base.files import last_lines
 from ..model import reader
 from ..model.reader import Reader, ident, items, mapping, path_of, session, string, whole, word
 from ..model.steps import Activity
@@ -246,22 +246,8 @@ def session_file_tail(folder: str, thread: str) -> list[bytes]:
         folders.sort(reverse=True)  # the newest first
         for name in names:
             if name.startswith("rollout-") and name.endswith(f"{thread}.jsonl"):
-                return _last_lines(os.path.join(path, name))
+                return last_lines(os.path.join(path, name), MAX_SESSION_BYTES)
     return []
-
-
-def _last_lines(path: str) -> list[bytes]:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError:
-        return []
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return []
-        offset = max(0, status.st_size - MAX_SESSION_BYTES)
-        file.seek(offset)
-        return file.read(MAX_SESSION_BYTES).split(b"\n")[1 if offset else 0 :]
 
 
 def complete_account(activity: Activity, lines: list[bytes]) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 
+from ...base.files import read_object, read_small
 from ..model import reader
 from ..model.arguments import MAX_MODEL
 from ..model.reader import Reader, ident, items, mapping, number, path_of, session, string, whole, word
@@ -370,16 +371,10 @@ def _configurations(cwd: str, environment: dict[str, str]) -> Iterator[str]:
 def _recent(environment: dict[str, str]) -> bool:
     home = environment.get("HOME") or os.path.expanduser("~")
     state = environment.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
-    try:
-        value = json.loads(_text(os.path.join(state, "opencode", "model.json")) or "{}")
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and bool(value.get("recent"))
+    return bool(read_object(os.path.join(state, "opencode", "model.json"), missing={}).get("recent"))
 
 
 def _text(path: str) -> str:
-    from ...base.files import read_small
-
     if not path:
         return ""
     try:

@@ -85,23 +85,21 @@ def _is_name(text: str) -> bool:
 
 def own_agent(name: str, environment: Mapping[str, str]) -> AgentCli:
     """The agent of `{"acp": [WORD...], "env": {NAME: VALUE}}`. Raises UsageError."""
-    from ...base import jsontext
     from ...base.errors import UsageError
-    from ...base.files import read_small
+    from ...base.files import read_object
     from .acp import AcpCli
 
     path = os.path.join(own_folder(environment), f"{name}.json")
     shape = '{"acp": ["my-agent", "--acp"], "env": {"NAME": "value"}}'
     try:
-        content = jsontext.loads(read_small(path)) if _is_name(name) else None
+        content = read_object(path) if _is_name(name) else {}
     except FileNotFoundError:
         known = ", ".join(names())
         raise UsageError(f"there is no agent {name!r}. Known: {known}.", f"Or write {path}: {shape}") from None
     except (OSError, ValueError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "it is no JSON"
-        raise UsageError(f"{path}: {reason}.", f"Write it like this: {shape}") from None
-    words = content.get("acp") if isinstance(content, dict) else None
-    variables = content.get("env", {}) if isinstance(content, dict) else None
+        reason = f": {problem.strerror}" if isinstance(problem, OSError) else f" {problem}"
+        raise UsageError(f"{path}{reason}.", f"Write it like this: {shape}") from None
+    words, variables = content.get("acp"), content.get("env", {})
     if not (isinstance(words, list) and words and all(isinstance(word, str) and word for word in words)):
         raise UsageError(f'{path}: "acp" has to be the command, a list of words.', f"Write it like this: {shape}")
     if not (isinstance(variables, dict) and all(isinstance(value, str) for value in variables.values())):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
-import threading
 import time
 
+from ...base import threads
 from ...base.processes import find_program
 from ...base.processtable import send_to_group
 from ...base.waiting import readable
@@ -49,11 +50,9 @@ class Watched:
         self._before: State | None = None
         self._files_before: FileTable | None = None
         self.partial = False
-        self._looking: threading.Thread | None = threading.Thread(target=self._look, daemon=True)
-        try:
-            self._looking.start()
-        except RuntimeError:
-            self._looking = None  # this process can have no more threads
+        self._looking: threads.Running | None = None
+        with contextlib.suppress(RuntimeError):  # this process can have no more threads
+            self._looking = threads.start(self._look)
 
     def changes(self, told: dict[str, str]) -> dict[str, str]:
         """Path (relative to cwd where it lies in it) -> change: as the events told, corrected by what is there."""

@@ -19,12 +19,11 @@ import contextlib
 import json
 import os
 import re
-import stat
 import threading
 import time
 
 from ...base import jsontext
-from ...base.files import private_directory, remove_quietly
+from ...base.files import open_regular, private_directory, read_part, remove_quietly
 from ...base.text import visible
 
 MAX_FILE_BYTES = 1 << 20
@@ -79,11 +78,7 @@ class Audit:
 
     def _open(self, number: int) -> int:
         private_directory(self._directory)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
-        descriptor = os.open(_path(self._directory, number), flags, 0o600)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(0, "not a regular file", _path(self._directory, number))
+        descriptor = open_regular(_path(self._directory, number), os.O_RDWR | os.O_CREAT | os.O_APPEND)
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor, self._number = descriptor, number
@@ -176,16 +171,9 @@ def _local_time(stamp: object) -> str:
 def _read(path: str, offset: int) -> bytes:
     """What a file holds from an offset on, at most twice of what one gets; b"" when it cannot be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        return read_part(path, offset, 2 * MAX_FILE_BYTES)
     except OSError:
         return b""
-    try:
-        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return os.pread(descriptor, 2 * MAX_FILE_BYTES, offset) if is_file else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
 
 
 def _events(lines: list[bytes]) -> list[dict]:

@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 
+from ...base import threads
 from ...base.errors import CtlError
 from ..terminals.panes import Client
 
@@ -30,16 +31,17 @@ class Monitor:
         self._dying: list[str] = []
         self._trouble = ""  # what keeps it from watching, as the log tells it already
         self._clients: dict[str, Client] = {}
-        self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
+        self._thread: threads.Running | None = None
 
     def start(self) -> None:
         self._clients = self._host.panes.clients()
-        self._thread.start()
+        self._thread = threads.start(self._run)
 
     def stop(self) -> None:
         self._stopping = True
         self._wake.set()
-        self._thread.join(LOOK_INTERVAL_S)
+        if self._thread is not None:
+            self._thread.join(LOOK_INTERVAL_S)
 
     def note_output(self, node_id: str, size: int) -> None:
         with self._lock:

@@ -15,7 +15,7 @@ import traceback
 import uuid
 
 from ...app.discovery import Unavailable, read_named
-from ...base import log, tempfiles
+from ...base import log, tempfiles, threads
 from ...base.errors import FAILED, OK, CtlError
 from ...base.files import Explained, named_directory, private_directory, remove_quietly, write_atomically
 from ...base.layout import HOST_SOCKET, DataPaths, state_directory
@@ -138,8 +138,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         host.monitor.start()
         with Explained("cannot listen on 127.0.0.1"):
             server = Server(host, paths.host_socket())
-        listener = threading.Thread(target=server.serve_forever, daemon=True)
-        listener.start()
+        listener = threads.start(server.serve_forever)
         lock.publish(server.url)
         host.log(f"serving {paths.root} (pid {os.getpid()})")
         ready()

@@ -17,7 +17,7 @@ import contextlib
 import os
 import re
 
-from ...base.files import read_object, read_part
+from ...base.files import last_lines, read_object, read_part
 from ...base.layout import is_id
 from . import context
 
@@ -47,18 +47,14 @@ def find(configuration_folder: str, node_id: str, pids: list[int], folder: str) 
     if path is not None:
         return path
     for path in _newest_first(projects, folder):
-        if context.named_node(_lines(path, 0, HEAD_BYTES)) == node_id:
+        if context.named_node(_first_lines(path)) == node_id:
             return path
     return None
 
 
 def recent_turns(path: str) -> list[context.Turn]:
     """What was said lately in a transcript; [] when it cannot be read."""
-    try:
-        size = os.stat(path).st_size
-    except OSError:
-        return []
-    return context.turns(_lines(path, max(0, size - TAIL_BYTES), TAIL_BYTES))
+    return context.turns(last_lines(path, TAIL_BYTES))
 
 
 def slug(folder: str) -> str:
@@ -102,11 +98,8 @@ def _changed_ns(path: str) -> int:
         return 0
 
 
-def _lines(path: str, offset: int, max_bytes: int) -> list[bytes]:
-    """The whole lines within a part of a file; [] when it is no readable regular file."""
+def _first_lines(path: str) -> list[bytes]:
     try:
-        lines = read_part(path, offset, max_bytes).split(b"\n")
+        return read_part(path, 0, HEAD_BYTES).split(b"\n")
     except OSError:
         return []
-    # The first may have lost its beginning; the last may still be being written.
-    return lines[1 if offset else 0 :]

@@ -18,13 +18,13 @@ import json
 import re
 
 from ...base.errors import CtlError
+from ...base.text import CONTROLS
 from .tasks import Task
 
 MAX_TEXT_UNITS = 16_000  # of UTF-16, as the app counts
 PLAIN, HERE_DOCUMENT, COMMENT, NOTICE = "plain", "here-document", "comment", "notice"
-# Control characters (C0, DEL, C1) except tab and newline: a terminal acts on them, and one
-# could end the paste early. Lone surrogates have no UTF-8.
-_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# A terminal acts on control characters, and one could end the paste early. Lone surrogates have no UTF-8.
+_REFUSED = re.compile(f"[{CONTROLS}\ud800-\udfff]")
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _FORMS = {
     **dict.fromkeys(("bash", "zsh", "sh", "dash", "ash", "ksh", "mksh", "yash", "busybox"), HERE_DOCUMENT),

@@ -6,9 +6,8 @@ import hashlib
 import json
 import os
 
-from ...base import jsontext
 from ...base.errors import CtlError
-from ...base.files import Explained, private_directory, read_small, remove_quietly, write_atomically
+from ...base.files import Explained, private_directory, read_object, remove_quietly, write_atomically
 from ...base.layout import DataPaths
 from .sessions import Session, SessionStore
 from .status import SHELL_STATUS
@@ -56,9 +55,8 @@ class ProjectStore:
     def _named(self, identity: str) -> str:
         """What the file of a project names, whether it is there or not."""
         try:
-            content = jsontext.loads(read_small(self._file(identity)))
-            folder = content["cwd"] if isinstance(content, dict) else None
-        except (FileNotFoundError, ValueError, KeyError):
+            folder = read_object(self._file(identity)).get("cwd")
+        except (FileNotFoundError, ValueError):
             folder = None
         except OSError as error:  # no descriptor left, for example: that does not make it unknown
             raise CtlError(f"Cannot read {self._file(identity)}: {error.strerror}.") from None

@@ -12,8 +12,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 
-from ...base import jsontext
-from ...base.files import private_directory, read_small, remove_quietly, write_atomically
+from ...base.files import private_directory, read_object, remove_quietly, write_atomically
 from ...base.layout import DataPaths, is_id
 from .status import Status
 
@@ -132,14 +131,12 @@ def _read(path: str) -> Session | None:
     Raises OSError when it may be one, but cannot be read now.
     """
     try:
-        content = jsontext.loads(read_small(path))
+        content = read_object(path)
     except ValueError:
         return None
     except OSError as error:
         if error.errno in _PASSING:
             raise
-        return None
-    if not isinstance(content, dict):
         return None
     node_id, project_id, token = content.get("nodeId"), content.get("projectId"), content.get("token")
     if not is_id(node_id) or not is_id(project_id) or not isinstance(token, str) or not _TOKEN.fullmatch(token):

@@ -22,6 +22,8 @@ import re
 import shlex
 from dataclasses import dataclass
 
+from ....base.text import ASCII_CONTROLS
+
 
 @dataclass(frozen=True)
 class Scripts:
@@ -50,7 +52,7 @@ class _Dialect:
     printer: str = ""  # of plain POSIX shells: what prints the text behind it, and no newline
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = re.compile(f"[{ASCII_CONTROLS}]")
 _GO = "go"
 
 _BASH_LINE = """ \\builtin \\. {before};\\builtin \\eval "${{__termsprawl-}}";{{ \\builtin \\. {after};}} 2>/dev/null"""
