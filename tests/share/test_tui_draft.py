@@ -90,6 +90,18 @@ def test_a_long_line_goes_back_over_the_rows_that_it_fills():
     assert draft.line_at(rows, 2, 0, 20) == Line("ou", "tput", 20)
 
 
+def test_a_full_row_goes_on_only_where_the_joined_screen_says_so():
+    rows = ["output " + "-" * 13, "$ " + "x" * 18, "y" * 20, "", "$ z"]
+    split = draft.line_at(rows, 3, 4, 20, ["output " + "-" * 13, "$ " + "x" * 18 + "y" * 20, "", "$ z"])
+    assert split == Line("$ z", "", 20)
+    whole = draft.line_at(rows[:3], 20, 2, 20, ["output " + "-" * 13, "$ " + "x" * 18 + "y" * 20])
+    assert whole.left == "$ " + "x" * 18 + "y" * 20
+    prompt = draft.line_at(["output " + "-" * 13, "$ "], 2, 1, 20, ["output " + "-" * 13, "$"])
+    assert draft.state_of(prompt, "$ ") == EMPTY
+    for joined in ([], ["other"], ["x" * 20], ["x" * 20, "y", "z"]):
+        assert draft.line_at(["x" * 20, "y"], 1, 1, 20, joined).left == "x" * 20 + "y", "to be on the safe side"
+
+
 def test_columns_are_cells_and_a_row_has_the_blanks_that_tmux_leaves_out():
     assert draft.line_at(["$"], 2, 0, 80).left == "$ "
     assert draft.line_at([], 2, 0, 80).left == "  "
@@ -126,6 +138,7 @@ def test_what_stands_there_blocks_for_as_long_as_it_may_be_a_draft(state, front,
     st.integers(0, 8),
     st.integers(0, 90),
     st.text(max_size=9),
+    st.none() | st.lists(st.text(max_size=30), max_size=4),
 )
-def test_whatever_a_screen_shows_has_a_state(rows, column, row, width, prompt):
-    assert draft.state_of(draft.line_at(rows, column, row, width), prompt) in (EMPTY, DRAFT, UNKNOWN)
+def test_whatever_a_screen_shows_has_a_state(rows, column, row, width, prompt, joined):
+    assert draft.state_of(draft.line_at(rows, column, row, width, joined), prompt) in (EMPTY, DRAFT, UNKNOWN)

@@ -93,7 +93,7 @@ class Machine:
         if command[0] == "list-clients":
             return [self.row()]
         if command[0] == "display-message":
-            return [f"{view_module._MARK} {int(self.now_s)}"]
+            return [command[-1].replace("%s", str(int(self.now_s)))]
         if command[0] == "capture-pane":
             return self.screen(int(command[-1][1:]))
         if command[0] == "if-shell":

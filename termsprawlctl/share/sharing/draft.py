@@ -39,14 +39,35 @@ class Line:
     width: int
 
 
-def line_at(rows: list[str], column: int, row: int, width: int) -> Line:
-    """The line with the cursor out of a screen's rows; full rows above it belong to it."""
+def line_at(rows: list[str], column: int, row: int, width: int, joined: list[str] | None = None) -> Line:
+    """The line with the cursor out of a screen's rows, with the rows above that go on in it.
+
+    `joined`: the same screen with such rows joined; where it does not tell, every full row goes on.
+    """
     text = rows[row] if row < len(rows) else ""
     left, right = _cut(text, column)
-    while row > 0 and row - 1 < len(rows) and _cells(rows[row - 1]) >= width > 0:
+    going_on = None if joined is None else _going_on(rows, joined)
+    if going_on is None:
+        going_on = {number for number, above in enumerate(rows) if _cells(above) >= width > 0}
+    while row - 1 in going_on:
         row -= 1
         left = rows[row] + left
     return Line(left, right, width)
+
+
+def _going_on(rows: list[str], joined: list[str]) -> set[int] | None:
+    """The rows that go on in the next one; None where the two do not fit. Blanks at an end count for nothing."""
+    found = set()
+    rest = enumerate(rows)
+    for line in joined:
+        number, text = next(rest, (0, None))
+        while text is not None and text.rstrip() != line.rstrip():
+            found.add(number)
+            number, more = next(rest, (0, None))
+            text = None if more is None else text + more
+        if text is None:
+            return None
+    return found if next(rest, None) is None else None
 
 
 def state_of(line: Line, prompt: str | None) -> str:

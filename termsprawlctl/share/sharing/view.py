@@ -35,6 +35,7 @@ _SHARPENING_S = 0.2
 _SHARPENINGS = 8
 # Between the rows of clients and of the screen; the time is the server's own, in whole seconds.
 _MARK = "termsprawlctl-look"
+_JOINED = "termsprawlctl-joined"
 _FENCED = "termsprawlctl-fenced"
 
 
@@ -51,11 +52,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one look saw: the client, the server's time then, and the rows of the pane in front."""
+    """What one look saw: the client, the server's time then, and the pane in front, as rows and with those joined."""
 
     client: clients.Client
     server_time: int
     rows: list[str]
+    joined: list[str] | None
 
 
 class TmuxView:
@@ -247,7 +249,9 @@ class TmuxView:
         return [
             ("list-clients", "-F", clients.CLIENT_FORMAT),
             ("display-message", "-p", f"{_MARK} %s"),
-            ("capture-pane", "-p", "-t", pane),
+            ("capture-pane", "-p", "-N", "-t", pane),
+            ("display-message", "-p", _JOINED),
+            ("capture-pane", "-p", "-J", "-t", pane),
         ]
 
     async def _found(self, lines: list[str]) -> clients.Client | None:
@@ -287,7 +291,7 @@ class TmuxView:
         """Whether the pane in front has a line that was begun and not sent."""
         client = seen.client
         pane = client.shown.pane
-        line = draft.line_at(seen.rows, client.cursor_column, client.cursor_row, client.width)
+        line = draft.line_at(seen.rows, client.cursor_column, client.cursor_row, client.width, seen.joined)
         state = draft.state_of(line, self._prompts.get(pane))
         since_key_s = seen.server_time - client.activity
         if line.left and (state == draft.EMPTY or (state == draft.UNKNOWN and since_key_s >= draft.UNCERTAIN_S)):
@@ -377,7 +381,12 @@ def _questions(client: clients.Client) -> list[tuple[str, ...]]:
 def _seen(client: clients.Client, lines: list[str]) -> Seen:
     at = next((number for number, line in enumerate(lines) if line.startswith(_MARK)), len(lines))
     time_s = lines[at][len(_MARK) :].strip() if at < len(lines) else ""
-    return Seen(client, clients.number(time_s), lines[at + 1 :])
+    screen = lines[at + 1 :]
+    # The last one: the screen may show the same words.
+    between = max((number for number, line in enumerate(screen) if line == _JOINED), default=None)
+    if between is None:
+        return Seen(client, clients.number(time_s), screen, None)
+    return Seen(client, clients.number(time_s), screen[:between], screen[between + 1 :])
 
 
 def _is_open(answer: Answer | None) -> bool:
