@@ -36,7 +36,7 @@ ENVIRONMENT = (
 )
 STATUSES = (
     ("0", "Success."),
-    ("1", "The tool said no, was not reached, or the work failed; the output says why."),
+    ("1", "The operation was refused, was not reached, or the work failed; the output says why."),
     ("2", "Nothing was called: wrong usage, bad input, no session."),
     ("130", "Ctrl-C."),
 )

@@ -7,7 +7,7 @@ import os
 
 from ..base import console, jsontext, threads
 from ..base.errors import OK, CtlError, UsageError
-from ..base.processes import find_program, said_by
+from ..base.processes import find_program, output_of
 from ..base.text import harmless
 from .clis.cli import AgentCli
 from .clis.registry import ACP_NAMES, NAMES, agent_cli, own_names
@@ -63,8 +63,8 @@ def _is_logged_in(cli: AgentCli) -> bool:
 
 def _ask_version(row: Json) -> None:
     try:
-        said = said_by([row["path"], "--version"], timeout_s=VERSION_S, max_bytes=MAX_VERSION_BYTES)
+        output = output_of([row["path"], "--version"], timeout_s=VERSION_S, max_bytes=MAX_VERSION_BYTES)
     except CtlError:
         return
-    lines = said.decode("utf-8", "replace").split("\n")
+    lines = output.decode("utf-8", "replace").split("\n")
     row["version"] = next((line.strip()[:80] for line in lines if any(sign.isdigit() for sign in line)), "")

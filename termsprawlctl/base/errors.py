@@ -19,7 +19,7 @@ _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAG
 
 
 class CtlError(Exception):
-    """A failure told in plain words.
+    """A failure in plain words.
 
     `message` says what was wrong, `remedy` (may be empty) what to do about it.
     Neither ever holds a token.

@@ -83,7 +83,7 @@ def run(
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
     with child:
         try:
-            raise_if_told_to_end()
+            raise_if_signalled()
             out, err = child.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             child.kill()
@@ -98,7 +98,7 @@ def run(
 
 
 def start(argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a child; what ends an Interruptible block waits until raise_if_told_to_end().
+    """Start a child; what ends an Interruptible block waits until raise_if_signalled().
 
     That is to be called first by the code that would end the child. Raises OSError.
     """
@@ -113,12 +113,12 @@ def start(argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
         raise
 
 
-def raise_if_told_to_end() -> None:
+def raise_if_signalled() -> None:
     """Raise KeyboardInterrupt where a signal came while a child was being started."""
     guard = Interruptible.in_force
     if guard is not None:
         guard.is_starting = False
-        if guard.told:
+        if guard.received:
             raise KeyboardInterrupt
 
 
@@ -131,7 +131,7 @@ class Interruptible:
     in_force: Interruptible | None = None  # signals belong to the process
 
     def __init__(self) -> None:
-        self.told = 0  # the signal
+        self.received = 0  # the signal
         self.is_starting = False  # a child, which nobody could end yet
         self._before: dict[int, Any] = {}
         self._outer: Interruptible | None = None
@@ -144,7 +144,7 @@ class Interruptible:
                 signal.signal(number, self._end)
 
     def _end(self, number: int, _frame: object) -> None:
-        self.told = number
+        self.received = number
         if not self.is_starting:
             raise KeyboardInterrupt
 
@@ -152,11 +152,11 @@ class Interruptible:
         Interruptible.in_force = self._outer
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        if self.told:
-            os.kill(os.getpid(), self.told)
+        if self.received:
+            os.kill(os.getpid(), self.received)
 
 
-def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
+def output_of(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
     """What a child prints on both outputs until it ends or the time is up, at most some max_bytes.
 
     Nothing of it goes on: it has a process group of its own, which is killed then. What
@@ -174,7 +174,7 @@ def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
         )
     except OSError as error:
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
-    said = bytearray()
+    output = bytearray()
     end_s = time.monotonic() + timeout_s
     pipe = child.stdout
     assert pipe is not None  # noqa: S101 - asked for above
@@ -182,11 +182,11 @@ def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
         try:
             os.set_blocking(pipe.fileno(), False)
             has_ended = False
-            while not has_ended and len(said) < max_bytes:
+            while not has_ended and len(output) < max_bytes:
                 # Asked before reading, so that its last words are read; a process in the
                 # background may keep the pipe open.
                 has_ended = child.poll() is not None
-                is_closed = _read_available(pipe, said, max_bytes)
+                is_closed = _read_available(pipe, output, max_bytes)
                 left_s = end_s - time.monotonic()
                 if is_closed or left_s <= 0:
                     break
@@ -194,7 +194,7 @@ def said_by(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
                     readable([pipe.fileno()], min(left_s, _LOOK_S))
         finally:
             kill_group(child.pid)
-    return bytes(said)
+    return bytes(output)
 
 
 def _read_available(pipe: IO[bytes], data: bytearray, max_bytes: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a killed process leaves behind, told from what is in use, so that the next one can remove it.
+"""What a killed process leaves behind, told apart from what is in use, so that the next one can remove it.
 
 Whoever makes a temporary file or directory holds a lock on it (flock), and so does each
 process that inherits the descriptor. The system drops the lock with the last of them,

@@ -40,7 +40,7 @@ _HANGS = (
 
 
 class TmuxError(CtlError):
-    """tmux said no; `message` is its own text."""
+    """tmux refused a command; `message` is its own text."""
 
 
 class Tmux:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from ..base.text import harmless
@@ -22,6 +23,30 @@ class Check:
     evidence: str
     cause: str = ""
     fix: str = ""
+
+
+class Seen:
+    """What the checks of the surroundings go by: the environment, the sandbox ("" for none) and whether a call got out.
+
+    `reached`: a connection to the app could be opened.
+    """
+
+    __slots__ = ("environment", "reached", "sandbox")
+
+    def __init__(self, environment: Mapping[str, str], sandbox: str = "", *, reached: bool = False) -> None:
+        self.environment = environment
+        self.sandbox = sandbox
+        self.reached = reached
+
+
+# In the order in which they are shown.
+SURROUNDINGS: list[Callable[[Seen], Check]] = []
+
+
+def surrounding(check: Callable[[Seen], Check]) -> Callable[[Seen], Check]:
+    """Register a check that needs no session: `doctor` makes it in every run."""
+    SURROUNDINGS.append(check)
+    return check
 
 
 def ok(name: str, evidence: str) -> Check:

@@ -9,7 +9,7 @@ import time
 
 from ..app import transport
 from .checks import Check, failed, ok, warning
-from .files import APP_FIX, NO_SESSION_FIX
+from .session_files import APP_FIX, NO_SESSION_FIX
 
 PROBE_S = 2.0  # loopback answers at once, or not at all
 SLOW_MS = 1000.0  # a call that only reads takes a few milliseconds

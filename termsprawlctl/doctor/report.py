@@ -6,7 +6,7 @@ import os
 
 from ..app.discovery import Unavailable, endpoint_file, read_named
 from ..base import console, jsontext
-from . import checks, connection, files, surroundings
+from . import checks, connection, session_files, surroundings
 
 
 def explain(path: str | None, source: str) -> tuple[dict | None, list[checks.Check]]:
@@ -17,12 +17,12 @@ def explain(path: str | None, source: str) -> tuple[dict | None, list[checks.Che
     What cannot be looked at because of an earlier failure has no check.
     """
     environment = os.environ
-    found = [files.check_named(path, source)]
+    found = [session_files.check_named(path, source)]
     result, reached = None, False
     sandbox = surroundings.sandbox(environment)
     if path is not None:
-        found += files.check_session_file(path)
-        more, endpoint, port = files.check_endpoint_file(endpoint_file(path))
+        found += session_files.check_session_file(path)
+        more, endpoint, port = session_files.check_endpoint_file(endpoint_file(path))
         if os.path.isdir(os.path.dirname(path)):  # else the path is wrong, and the other one with it
             found += more
         if port is not None:
@@ -33,15 +33,8 @@ def explain(path: str | None, source: str) -> tuple[dict | None, list[checks.Che
         # Without a connection or a file the call says once more what stands above.
         if reached and not any(check.status == checks.FAILED for check in found):
             found += connection.check_answer(result, took_ms, _content(path), endpoint)
-    found += [
-        surroundings.check_sandbox(sandbox, reached=reached),
-        surroundings.check_proxies(environment),
-        surroundings.check_tmux(),
-        surroundings.check_terminals(environment),
-        surroundings.check_program(),
-        surroundings.check_locale(environment),
-    ]
-    return result, found
+    seen = checks.Seen(environment, sandbox, reached=reached)
+    return result, found + [check(seen) for check in checks.SURROUNDINGS]
 
 
 def show(found: list[checks.Check], *, as_json: bool) -> None:

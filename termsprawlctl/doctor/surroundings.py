@@ -10,7 +10,7 @@ from ..base import tmux
 from ..base.errors import CtlError
 from ..base.processes import run
 from ..windows import displays, emulators, external
-from .checks import Check, ok, warning
+from .checks import Check, Seen, ok, surrounding, warning
 
 FLATPAK_INFO = "/.flatpak-info"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -30,11 +30,13 @@ def sandbox(environment, exists=os.path.exists) -> str:
     return ""
 
 
-def check_sandbox(name: str, *, reached: bool) -> Check:
-    """`reached`: whether a connection could be opened all the same."""
+@surrounding
+def check_sandbox(seen: Seen) -> Check:
+    """Whether a sandbox is around, and is why nothing was reached."""
+    name = seen.sandbox
     if not name:
         return ok("sandbox", "none that is known")
-    if reached:
+    if seen.reached:
         return ok("sandbox", f"{name}; it lets loopback through")
     kind = name.split(" ", 1)[0]
     cause = {
@@ -50,15 +52,17 @@ def check_sandbox(name: str, *, reached: bool) -> Check:
     return warning("sandbox", name, cause, fix)
 
 
-def check_proxies(environment) -> Check:
+@surrounding
+def check_proxies(seen: Seen) -> Check:
     """Names only: the values may hold passwords."""
-    found = sorted({name for name in environment if name.lower() in _PROXIES and environment[name]})
+    found = sorted({name for name, value in seen.environment.items() if name.lower() in _PROXIES and value})
     if not found:
         return ok("proxies", "none set")
     return ok("proxies", f"{', '.join(found)} set; harmless: calls never use a proxy")
 
 
-def check_tmux() -> Check:
+@surrounding
+def check_tmux(_seen: Seen) -> Check:
     """Only the embedded host, attach, external and tui need it."""
     try:
         binary = tmux.find()
@@ -69,30 +73,33 @@ def check_tmux() -> Check:
     return ok("tmux", f"{version}, {binary}")
 
 
-def check_terminals(environment) -> Check:
+@surrounding
+def check_terminals(seen: Seen) -> Check:
     """For `external`: an emulator and a display."""
-    found = emulators.inventory(external.finder(environment), system=os.uname().sysname)
+    found = emulators.inventory(external.finder(seen.environment), system=os.uname().sysname)
     names = [row.emulator.name for row in found if row.executable]
-    seen = displays.usable(environment)
+    display = displays.usable(seen.environment)
     evidence = ", ".join(names) or "none found"
     if not names:
         return warning("terminals", evidence, "external opens none of them without one", "sudo apt-get install xterm")
-    if seen.problem and os.uname().sysname != "Darwin":
-        cause = f"no window can be opened: {seen.problem}"
+    if display.problem and os.uname().sysname != "Darwin":
+        cause = f"no window can be opened: {display.problem}"
         return warning("terminals", evidence, cause, "termsprawlctl attach NODE_ID shows a terminal right here")
-    return ok("terminals", f"{evidence}; display: {', '.join(sorted(seen.kinds)) or 'the system'}")
+    return ok("terminals", f"{evidence}; display: {', '.join(sorted(display.kinds)) or 'the system'}")
 
 
-def check_program() -> Check:
+@surrounding
+def check_program(_seen: Seen) -> Check:
     """Which file runs, with which Python."""
     version = ".".join(map(str, sys.version_info[:3]))
     path = os.path.abspath(sys.argv[0])
     return ok("program", f"termsprawlctl {__version__}, {path}, Python {version}, {sys.executable}")
 
 
-def check_locale(environment) -> Check:
+@surrounding
+def check_locale(seen: Seen) -> Check:
     """In and output are UTF-8 whatever the locale says; other programs may differ."""
-    name = next((f"{key}={environment[key]}" for key in _LOCALE if environment.get(key)), "not set")
+    name = next((f"{key}={seen.environment[key]}" for key in _LOCALE if seen.environment.get(key)), "not set")
     if "utf8" in name.lower().replace("-", ""):
         return ok("locale", name)
     return ok("locale", f"{name}; harmless: in- and output are UTF-8 all the same")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..base import jsontext
 from ..base.errors import CtlError
-from ..base.processes import find_program, raise_if_told_to_end, run, start
+from ..base.processes import find_program, raise_if_signalled, run, start
 from ..base.processtable import kill_group
 from .dialects import Server
 
@@ -42,8 +42,8 @@ def handshake(server: Server, environment) -> Answer:
         _request(2, "tools/list"),
     ]
     answers, words = _converse(server, {**handed_on, **server.environment}, messages)
-    greeting, tools = _result(answers.get(1), words), _result(answers.get(2), words)
-    about = greeting.get("serverInfo") or {}
+    described, tools = _result(answers.get(1), words), _result(answers.get(2), words)
+    about = described.get("serverInfo") or {}
     return Answer(f"{about.get('name')} {about.get('version')}", len(tools.get("tools") or []))
 
 
@@ -107,7 +107,7 @@ def _converse(server: Server, environment, messages: list[dict]) -> tuple[dict, 
             limit = threading.Timer(HANDSHAKE_S, kill_group, [process.pid])
             limit.start()
             try:
-                raise_if_told_to_end()
+                raise_if_signalled()
                 with contextlib.suppress(BrokenPipeError):
                     given.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
                     given.flush()

@@ -295,7 +295,7 @@ def revoke(path: str, by: str = "command") -> bool:
     # The directory goes last, after what was put into tmux.
     while os.path.exists(os.path.dirname(path)):
         if time.monotonic() > end:
-            raise CtlError(f"the share's process {pid} was told to end but still runs.", f"End it: kill -KILL {pid}")
+            raise CtlError(f"the share's process {pid} was asked to end but still runs.", f"End it: kill -KILL {pid}")
         time.sleep(POLL_S)
     return True
 

@@ -22,7 +22,7 @@ from ..base import threads, tmux
 from ..base.errors import CtlError
 from ..base.files import remove_quietly
 from ..base.ownership import roots
-from ..base.processes import raise_if_told_to_end, spawn_detached
+from ..base.processes import raise_if_signalled, spawn_detached
 from .emulators import LAUNCHER
 from .node_terminal import NodeTerminal
 
@@ -102,7 +102,7 @@ def _await_client(
     """(the new client or None, why there will be none or None)."""
     end = time.monotonic() + wait_s
     try:
-        raise_if_told_to_end()
+        raise_if_signalled()
         while True:
             status = process.poll()
             new = [client for client in _clients(node) if _identity(client) not in before]

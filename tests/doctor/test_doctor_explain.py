@@ -14,7 +14,7 @@ from support.scripted_server import ScriptedServer, answer, unused_port
 from support.seccomp import run_without
 from support.session_files import TOKEN, SessionFiles
 
-from termsprawlctl.doctor import checks, connection, files, surroundings
+from termsprawlctl.doctor import checks, connection, session_files, surroundings
 
 INSTANCE = "7b0c1c7e-0000-4000-8000-000000000001"  # what SessionFiles writes
 VALUE = {
@@ -243,9 +243,9 @@ def test_a_real_sandbox_is_the_cause_and_not_the_app(app, ctl, hermetic_env, nam
 def test_each_sandbox_has_its_remedy(env, name):
     described = surroundings.sandbox(env, exists=lambda _: False)
     assert described.startswith(name)
-    blocked = surroundings.check_sandbox(described, reached=False)
+    blocked = surroundings.check_sandbox(checks.Seen(env, described))
     assert (blocked.status, bool(blocked.cause), bool(blocked.fix)) == (checks.WARNING, True, True)
-    assert surroundings.check_sandbox(described, reached=True).status == checks.OK
+    assert surroundings.check_sandbox(checks.Seen(env, described, reached=True)).status == checks.OK
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EACCES, errno.ENETUNREACH])
@@ -284,7 +284,7 @@ def test_a_missing_tmux_is_a_warning_only(explain, tmp_path, hermetic_env):
     ("env", "said"), [({}, "not set"), ({"LC_ALL": "C"}, "LC_ALL=C;"), ({"LANG": "de_DE.utf8"}, "LANG=de_DE.utf8")]
 )
 def test_the_locale_is_told_and_is_harmless(env, said):
-    check = surroundings.check_locale(env)
+    check = surroundings.check_locale(checks.Seen(env))
     assert (check.status, check.evidence.startswith(said)) == (checks.OK, True)
 
 
@@ -330,6 +330,6 @@ def test_the_token_is_in_none_of_it(explain, app):
 
 def test_a_file_that_goes_away_meanwhile_is_told(tmp_path, monkeypatch):
     path = SessionFiles(tmp_path, 1).session
-    monkeypatch.setattr(files, "read_named", lambda *_: (path.unlink(), {})[1])
-    (check,) = files.check_session_file(str(path))
+    monkeypatch.setattr(session_files, "read_named", lambda *_: (path.unlink(), {})[1])
+    (check,) = session_files.check_session_file(str(path))
     assert check.status == checks.FAILED

@@ -19,7 +19,7 @@ from support.session_files import TOKEN, SessionFiles
 
 from termsprawlctl.app import discovery, transport
 from termsprawlctl.base import jsontext
-from termsprawlctl.doctor import checks, files
+from termsprawlctl.doctor import checks, session_files
 
 PART = TOKEN[:8]  # no part of the token may be quoted either
 FAILURE = re.compile(
@@ -153,8 +153,8 @@ def test_any_two_files_lead_to_the_app_or_to_a_reason(tmp_path, attempts, sessio
 @given(session_bytes, endpoint_bytes)
 def test_doctor_explains_any_two_files_and_quotes_no_token(tmp_path, session, endpoint):
     made = files_in(tmp_path, session, endpoint)
-    found = files.check_session_file(str(made.session))
-    more, _, port = files.check_endpoint_file(str(made.endpoint))
+    found = session_files.check_session_file(str(made.session))
+    more, _, port = session_files.check_endpoint_file(str(made.endpoint))
     place = place_in(endpoint)
     assert port == (place[0] if place else None)
     token = object_in(session).get("token")

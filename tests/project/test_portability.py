@@ -115,7 +115,7 @@ def test_a_group_that_may_not_be_signalled_any_more_counts_as_ended(monkeypatch)
 
     monkeypatch.setattr(os, "killpg", refuse)
     processtable.send_to_group(os.getpgrp(), signal.SIGKILL)
-    said = processes.said_by(["/bin/sh", "-c", "echo words"], timeout_s=20.0, max_bytes=100)
+    said = processes.output_of(["/bin/sh", "-c", "echo words"], timeout_s=20.0, max_bytes=100)
     assert said == b"words\n"
 
 
@@ -143,13 +143,13 @@ def test_a_shell_in_a_terminal_is_told_from_a_program_without_proc(no_proc):
         assert foreground.at_prompt(foreground.shell_of(program), program, tty)
         os.write(terminal, b"sleep 600\n")
         until(lambda: kind() == "sleep", "the program")
-        assert processtable.is_alive(pid)
+        assert processtable.is_running(pid)
     finally:
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not processtable.is_alive(pid), "a zombie counts as ended")
+        until(lambda: not processtable.is_running(pid), "a zombie counts as ended")
         os.waitpid(pid, 0)
         os.close(terminal)
-    assert not processtable.is_alive(pid)
+    assert not processtable.is_running(pid)
 
 
 # Pipes and sockets

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 # Commands of the agent that outlive it get this long after SIGTERM.
-LEFTOVER_GRACE_S = 0.5
-LEFTOVER_LIMIT_S = 5.0
+OUTLIVED_GRACE_S = 0.5
+OUTLIVED_LIMIT_S = 5.0
 HELPERS_S = 0.25
 MAX_NAMED, MAX_COMMAND = 20, 400
 READ_BYTES = 65536
@@ -61,7 +61,7 @@ class Supervisor:
         os.set_blocking(self._wake_read, False)
         self._pid = 0
         self._status: int | None = None
-        self._told_to_end = False
+        self._is_ending = False
         self._alone = False  # whoever ordered the run is gone
 
     def run(self) -> None:
@@ -81,10 +81,10 @@ class Supervisor:
             _look_at(family)
             self._ask(order["stop_signals"])
         self._say(f"exit {-signal.SIGKILL if self._status is None else self._status}")
-        if not self._told_to_end:
+        if not self._is_ending:
             self._name_running(family)
-        keep = order["keep"] and not self._told_to_end
-        left = 0 if keep else family.end(LEFTOVER_GRACE_S, LEFTOVER_LIMIT_S, self._reap)
+        keep = order["keep"] and not self._is_ending
+        left = 0 if keep else family.end(OUTLIVED_GRACE_S, OUTLIVED_LIMIT_S, self._reap)
         self._say(f"left {left}")
         # Whoever ordered the run removes its files, and may be killed before that is done.
         if not self._is_dismissed():
@@ -113,7 +113,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)  # so that it wakes the wait
 
     def _on_signal(self, _number: int, _frame: object) -> None:
-        self._told_to_end = True
+        self._is_ending = True
 
     def _read_order(self) -> Json | None:
         size = self._read_exactly(SIZE_BYTES)
@@ -163,22 +163,22 @@ class Supervisor:
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             self._reap()
-            if self._status is not None or (deadline is None and self._told_to_end):
+            if self._status is not None or (deadline is None and self._is_ending):
                 return
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
-            watched = [self._wake_read] if self._told_to_end else [self._wake_read, self._control]
+            watched = [self._wake_read] if self._is_ending else [self._wake_read, self._control]
             ready = readable(watched, left)
             if self._wake_read in ready:
                 self._swallow()
             if self._control in ready:
                 self._alone = not self._read()
-                self._told_to_end = True
+                self._is_ending = True
 
     def _ask(self, stop_signals: list[tuple[str, float]]) -> None:
         """Ask the CLI's group to end, as it likes it, then make it."""
-        for name, seconds in [*stop_signals, ("SIGKILL", LEFTOVER_LIMIT_S)]:
+        for name, seconds in [*stop_signals, ("SIGKILL", OUTLIVED_LIMIT_S)]:
             if self._status is None:
                 send_to_group(self._pid, getattr(signal, name))
                 send_to_group(self._pid, signal.SIGCONT)

@@ -23,7 +23,7 @@ KEPT_FILES = 50
 KEPT_BYTES = 256 << 20
 SUFFIX = ".txt"
 _PART = ".part"
-_LEFTOVER = re.compile(r"run-[0-9a-f]{16}\.txt\.part")
+_UNFINISHED = re.compile(r"run-[0-9a-f]{16}\.txt\.part")
 
 
 def directory() -> str:
@@ -71,7 +71,7 @@ def save(pieces: Iterable[str]) -> str:
 
 
 def _prune(folder: str) -> None:
-    sweep(folder, _LEFTOVER, remove_quietly)
+    sweep(folder, _UNFINISHED, remove_quietly)
     entries = [entry for entry in os.scandir(folder) if entry.name.startswith("run-") and entry.name.endswith(SUFFIX)]
     found = []
     for entry in entries:

@@ -4,7 +4,7 @@
      "operation": "terminal_run", "node": "n-1", "ok": true, "ms": 153}
 
 Events: host-started, host-stopped; node-opened, node-closed; call (an operation, its
-outcome and duration); output (a terminal wrote so many bytes, at most once a second);
+result and duration); output (a terminal wrote so many bytes, at most once a second);
 exit (what ran in a terminal has ended); person (attached, typed or detached). Never
 what was typed, shown or asked for, and no token: ids that the host itself gave, numbers
 and names of operations only.
@@ -143,7 +143,7 @@ def describe(event: dict) -> str:
     kind = event.get("event")
     kind = kind if isinstance(kind, str) else "?"
     text = {
-        "call": "{operation} {node} by {caller}: {outcome}, {ms} ms",
+        "call": "{operation} {node} by {caller}: {result}, {ms} ms",
         "output": "{node} wrote {bytes} bytes",
         "exit": "{node} has ended",
         "person": "{node}: a person {what}",
@@ -153,7 +153,7 @@ def describe(event: dict) -> str:
         "host-stopped": "host stopped",
         "missed": "{files} files of events were gone before they could be read",
     }.get(kind, kind)
-    values = {"operation": "an unknown operation", "outcome": "ok" if event.get("ok") else "refused", **event}
+    values = {"operation": "an unknown operation", "result": "ok" if event.get("ok") else "refused", **event}
     words = re.sub(r"\{(\w+)\}", lambda match: str(values.get(match[1], "")), text)
     return f"{_local_time(event.get('time'))}  {visible(words)}"
 

@@ -25,7 +25,7 @@ class Monitor:
         self._wake = threading.Event()
         self._stopping = False
         self._written: dict[str, int] = {}  # node id: bytes that no event has told of
-        self._told_s: dict[str, float] = {}
+        self._reported_s: dict[str, float] = {}
         self._ended: list[str] = []
         # Their pipes have ended, but their panes are kept for now: newer tmuxes (3.8) end the pipe first.
         self._dying: list[str] = []
@@ -57,15 +57,15 @@ class Monitor:
         look_s = time.monotonic()
         while not self._stopping:
             try:
-                self._tell_output()
-                self._tell_ends()
+                self._report_output()
+                self._report_ends()
                 if time.monotonic() >= look_s:
                     look_s = time.monotonic() + LOOK_INTERVAL_S
                     with self._lock:
                         self._ended += self._dying
                     self._dying.clear()
                     self._attach_all()
-                    self._tell_people()
+                    self._report_people()
                     self._note_trouble("")
             except CtlError as trouble:  # tmux does not answer, for example
                 look_s = time.monotonic() + LOOK_INTERVAL_S
@@ -79,29 +79,29 @@ class Monitor:
             self._wake.wait(min(pause_s, max(0.0, look_s - time.monotonic())))
             self._wake.clear()
 
-    def _tell_output(self, *, everything: bool = False) -> None:
+    def _report_output(self, *, everything: bool = False) -> None:
         now_s = time.monotonic()
         with self._lock:
             due = {
                 node_id: size
                 for node_id, size in self._written.items()
-                if everything or now_s - self._told_s.get(node_id, -OUTPUT_INTERVAL_S) >= OUTPUT_INTERVAL_S
+                if everything or now_s - self._reported_s.get(node_id, -OUTPUT_INTERVAL_S) >= OUTPUT_INTERVAL_S
             }
             for node_id in due:
                 del self._written[node_id]
-                self._told_s[node_id] = now_s
+                self._reported_s[node_id] = now_s
         for node_id, size in due.items():
             self._event("output", node_id, bytes=size)
 
-    def _tell_ends(self) -> None:
+    def _report_ends(self) -> None:
         while self._ended:
             # Taken out when it is told: where tmux does not answer, the next round tells it.
             node_id = self._ended[0]
             self._host.commands.note_end(node_id)
             # Without its pipe only: somebody else uses it; the next look attaches again.
             if self._host.terminals.project_of(node_id) is None:
-                self._tell_output(everything=True)
-                self._told_s.pop(node_id, None)
+                self._report_output(everything=True)
+                self._reported_s.pop(node_id, None)
                 self._event("exit", node_id)
             elif self._host.panes.look(node_id).dead:
                 self._dying.append(node_id)
@@ -113,7 +113,7 @@ class Monitor:
             with contextlib.suppress(CtlError):
                 self._host.streams.get(node_id)
 
-    def _tell_people(self) -> None:
+    def _report_people(self) -> None:
         before, self._clients = self._clients, self._host.panes.clients()
         for name, client in self._clients.items():
             known = before.get(name)

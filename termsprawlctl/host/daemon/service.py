@@ -124,7 +124,7 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lock.acquire()
     try:
-        _remove_leftovers(paths)
+        _remove_temporary_files(paths)
         prepare_socket(paths)
         host = Host(paths, binary, lock.instance_id)
         with Explained(f"cannot use the data directory {paths.root}"):
@@ -194,7 +194,7 @@ def _short_socket() -> str:
     raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), sample)
 
 
-def _remove_leftovers(paths: DataPaths) -> None:
+def _remove_temporary_files(paths: DataPaths) -> None:
     """Temporary files of writers that were killed, also of files that nobody writes a second time."""
     for directory in paths.own_directories():
         tempfiles.sweep(directory, _TEMPORARY, os.unlink)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ...agents.clis.cli import LaunchPlan, Surroundings
 from ...agents.clis.registry import launchable
 from ...base.errors import CtlError
-from ...base.processes import find_program, said_by
+from ...base.processes import find_program, output_of
 from ..registry.status import CLI, CLI_FALLBACK, MCP, NEEDS_SETUP, UNVERIFIED, Adapter, Status
 
 PROBE_TIMEOUT_S = 3.0
@@ -38,7 +38,7 @@ class Launch:
 def probe(executable: str) -> str:
     """What the program says of itself, in time; "" when that is nothing. No process of it goes on."""
     try:
-        output = said_by([executable, "--help"], timeout_s=PROBE_TIMEOUT_S, max_bytes=MAX_HELP_BYTES)
+        output = output_of([executable, "--help"], timeout_s=PROBE_TIMEOUT_S, max_bytes=MAX_HELP_BYTES)
     except CtlError:
         return ""
     return output.decode("utf-8", "replace")
