@@ -201,11 +201,11 @@ def _has_marked_ancestor() -> bool:
 class Family:
     """The processes of one run.
 
-    `root` is the process whose descendants they are; they are never the root itself.
+    `root` is the process whose descendants they are, None where it has ended; they are never the root itself.
     """
 
-    def __init__(self, root: int, marker: str) -> None:
-        self._root = root
+    def __init__(self, root: int | None, marker: str) -> None:
+        self._roots = set() if root is None else {root}
         self._marker = marker
         self._seen: dict[int, str] = {}
 
@@ -215,10 +215,10 @@ class Family:
         Raises OSError when the table cannot be read.
         """
         processes = table()
-        found = descendants(processes, [self._root]) | marked(processes, self._marker)
+        found = descendants(processes, self._roots) | marked(processes, self._marker)
         known = {pid for pid, born in self._seen.items() if pid in processes and processes[pid].born == born}
         found |= known | descendants(processes, known)
-        found -= {self._root, os.getpid()}
+        found -= {*self._roots, os.getpid()}
         alive = [processes[pid] for pid in found if pid in processes and not processes[pid].zombie]
         self._seen = {process.pid: process.born for process in alive}
         return list(self._seen)

@@ -190,6 +190,24 @@ def test_a_supervisor_that_is_killed_takes_the_run_with_it(box):
         assert box.leftovers() == []
 
 
+@pytest.mark.parametrize("escape", ["a child", "a session of its own", "a daemon", "one that ignores SIGTERM"])
+def test_what_is_left_of_a_run_whose_guards_were_killed_at_once_ends_with_the_next_run(box, escape):
+    with box.server() as server:
+        started(box, server, HANG.format(escape=ESCAPES[escape]))
+        guards = [server.process.pid, *(pid for pid in box.family() if parent_of(pid) == server.process.pid)]
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, neither can follow the other's end
+            for pid in guards:
+                os.kill(pid, number)
+        server.process.wait()
+    left = until(lambda: not set(box.family()) & set(guards[1:]) and box.family(), "the end of the guards")
+    assert left
+    box.script("begin()\nend('ok')\n")
+    with box.server() as server:
+        assert structured(server.answer_to(server.call("run", prompt="p")))["status"] == "completed"
+        assert [pid for pid in left if is_alive(pid)] == []
+        assert box.leftovers() == []
+
+
 def test_a_vanished_reader_of_our_output_ends_the_run(box):
     with box.server() as server:
         started(box, server, HANG.format(escape=ESCAPES["a session of its own"]))

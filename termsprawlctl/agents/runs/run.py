@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 
 from ...base.processtable import MARKER, descendants, has_proc, stat_fields, table
-from ...base.tempfiles import HeldDirectory
 from ..clis.acp import AcpReader
 from ..clis.cli import AgentCli, Request
 from ..model.reader import Reader
 from ..model.settings import PREFIX, Settings
 from ..model.text import one_line
+from . import scratch
 from .capture import Capture
 from .child import HARD_LIMIT_S, Child, find_executable
 from .firstrun import FirstRun
@@ -45,6 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ...base.tempfiles import HeldDirectory
     from ..model.types import AskPerson, Report
 
 
@@ -151,7 +151,7 @@ class Run:
             self._capture.close()
             self._capture = None
         if self._scratch is not None:
-            _remove_tree(self._scratch.path)
+            scratch.remove(self._scratch.path)
         # Last, because the supervisor removes the files if this process is killed before.
         if self._child is not None:
             self._child.close()
@@ -168,7 +168,7 @@ class Run:
 
     def _make_scratch(self, environment: dict[str, str]) -> None:
         # As late as can be: until a supervisor knows of it, it stays until the next run if we are killed.
-        self._scratch = HeldDirectory("termsprawlctl-run-", _remove_tree)
+        self._scratch = scratch.make()
         self._request.scratch = self._scratch.path
         if self._cli.own_temporary:
             environment["TMPDIR"] = os.path.join(self._request.scratch, "tmp")
@@ -181,6 +181,8 @@ class Run:
         if self._capture is not None:
             self._capture.close()
         mark = os.urandom(8).hex()
+        if not self._settings.keep_background:
+            scratch.write_mark(self._request.scratch, mark)
         self._capture = Capture(self._request.scratch, prompt, mark)
         order = {
             "argv": argv,
@@ -432,7 +434,3 @@ def _add_note(status: Status, running: list[StillRunning], *, kept: bool) -> Non
     status.note = ". ".join(
         part for part in (status.note, f"still running when the agent ended, {fate}: {what}") if part
     )
-
-
-def _remove_tree(path: str) -> None:
-    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,50 @@
+"""The private directory of one run, and what is left of a run whose two guards were killed at once.
+
+The server and the supervisor each end a run when the other is killed. After a SIGKILL of both the CLI goes on; its
+directory, which nobody holds any more, has the mark that its processes carry, and the next run ends those.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+
+from ...base.files import read_small
+from ...base.processtable import Family
+from ...base.tempfiles import HeldDirectory
+
+PREFIX = "termsprawlctl-run-"
+MARK = "mark"
+_IS_MARK = re.compile(rb"[0-9a-f]{16}")
+GRACE_S, LIMIT_S = 0.5, 5.0
+
+
+def make() -> HeldDirectory:
+    """A new one; ends and removes what killed processes left. Raises OSError."""
+    return HeldDirectory(PREFIX, _end_and_remove)
+
+
+def write_mark(path: str, mark: str) -> None:
+    """Say which mark the processes of the run carry, in place of an earlier one. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(os.path.join(path, MARK), flags, 0o600)
+    try:
+        os.write(descriptor, mark.encode())
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: str) -> None:
+    """Remove the directory of a run that has ended."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _end_and_remove(path: str) -> None:
+    try:
+        mark = read_small(os.path.join(path, MARK))
+    except OSError:
+        mark = b""  # a run that had not begun, or that was to leave things running
+    if _IS_MARK.fullmatch(mark):
+        Family(None, mark.decode()).end(GRACE_S, LIMIT_S, lambda: None)
+    remove(path)
