@@ -11,6 +11,7 @@ by having been seen as either before.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -186,14 +187,19 @@ def inside_a_run() -> bool:
 
 
 def _has_marked_ancestor() -> bool:
-    processes = table()
     pid, ancestors = os.getppid(), []
+    if has_proc():
+        start = f"{MARKER}=".encode()
+        while pid > 1 and pid not in ancestors:
+            if any(entry.startswith(start) for entry in environment_of(pid)):
+                return True
+            ancestors.append(pid)
+            pid = int((stat_fields(pid) or ["", "0"])[PARENT])
+        return False
+    processes = table()
     while pid > 1 and pid in processes and pid not in ancestors:
         ancestors.append(pid)
         pid = processes[pid].parent
-    if has_proc():
-        start = f"{MARKER}=".encode()
-        return any(entry.startswith(start) for pid in ancestors for entry in environment_of(pid))
     lines = ps("-E", "-o", "command=", "-p", ",".join(map(str, ancestors))) if ancestors else ""
     return f" {MARKER}=" in lines
 
@@ -206,6 +212,10 @@ class Family:
 
     def __init__(self, root: int | None, marker: str) -> None:
         self._roots = set() if root is None else {root}
+        # No process of the run is older than its root: of the others, who may be many, nothing more has to be read.
+        self._since = 0
+        with contextlib.suppress(OSError, IndexError):
+            self._since = int(stat_fields(root)[BORN]) if root is not None and has_proc() else 0
         self._marker = marker
         self._seen: dict[int, str] = {}
 
@@ -215,7 +225,8 @@ class Family:
         Raises OSError when the table cannot be read.
         """
         processes = table()
-        found = descendants(processes, self._roots) | marked(processes, self._marker)
+        younger = {pid: one for pid, one in processes.items() if not self._since or int(one.born) >= self._since}
+        found = descendants(processes, self._roots) | marked(younger, self._marker)
         known = {pid for pid, born in self._seen.items() if pid in processes and processes[pid].born == born}
         found |= known | descendants(processes, known)
         found -= {*self._roots, os.getpid()}

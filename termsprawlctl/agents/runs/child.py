@@ -32,12 +32,12 @@ def find_executable(name: str, path: str) -> str:
 
 
 class Child:
-    """A CLI that runs. `pid` is 0 and `failed_errno` set when it could not be started."""
+    """A CLI that runs once go() has said so. `pid` is 0 and `failed_errno` set when it could not be started."""
 
     def __init__(self, order: Json, environment: dict[str, str], files: tuple[int, ...]) -> None:
-        """Start it: argv, cwd, marker and the rest as in supervise.encode_order; `files` are its 0, 1 and 2.
+        """Start its supervisor; the order is that of supervise.encode_order, `files` are its 0, 1 and 2.
 
-        Raises OSError when not even the supervisor can be started.
+        Raises OSError when that cannot be started.
         """
         self.pid = 0
         self.exit_status: int | None = None
@@ -48,7 +48,7 @@ class Child:
         self._marker = order["marker"]
         self._buffer = b""
         root, descriptors = for_children(ROOT)
-        order = {**order, "held": [*order["held"], *descriptors]}
+        self._order = {**order, "held": [*order["held"], *descriptors]}
         ours, theirs = socket.socketpair()
         self._control = ours
         try:
@@ -59,16 +59,19 @@ class Child:
                 stderr=files[2],
                 env={**environment, MARKER: self._marker},
                 cwd="/",
-                pass_fds=[theirs.fileno(), *order["held"]],
+                pass_fds=[theirs.fileno(), *self._order["held"]],
                 start_new_session=True,
             )
-            ours.sendall(encode_order(order))
         except OSError:
             ours.close()
             raise
         finally:
             theirs.close()
-        ours.setblocking(False)
+
+    def go(self) -> None:
+        """Have the CLI itself started, as soon as its supervisor is ready. Raises OSError."""
+        self._control.sendall(encode_order(self._order))
+        self._control.setblocking(False)
 
     def wait(self, seconds: float) -> None:
         """Until something is heard of the process, at most so long."""

@@ -175,7 +175,7 @@ class Run:
             os.mkdir(environment["TMPDIR"], mode=0o700)
 
     def _start(self, argv: list[str], environment: dict[str, str], prompt: str | None) -> tuple[Child, Capture]:
-        """Start a process of this run, in place of the one before; without a prompt it is spoken to."""
+        """A process of this run that is yet to go(), in place of the one before; without a prompt it is spoken to."""
         if self._child is not None:
             self._child.close()
         if self._capture is not None:
@@ -207,6 +207,7 @@ class Run:
     ) -> str:
         """What the CLI prints when it is started like this; "" if it fails or has to be stopped."""
         child, capture = self._start(argv, environment, "")
+        child.go()
         end_s = time.monotonic() + min(limit_s, self._settings.timeout_s)
         hard_end_s = end_s + self._ending_s()
         stopped = too_much = False
@@ -238,8 +239,9 @@ class Run:
         report: Heartbeat,
         first: FirstRun,
     ) -> Result:
-        watched = Watched(self._request.cwd)
         child, capture = self._start(argv, environment, None if self._cli.conversational else self._request.prompt)
+        watched = Watched(self._request.cwd)  # while the supervisor's own Python starts
+        child.go()
         if isinstance(self._reader, AcpReader):
             self._reader.start(self._request)
             self._talk = Talk(self._reader, capture, self._ask_person, self._settings.ask_s)
