@@ -408,3 +408,43 @@ def test_progress_says_for_how_long_nothing_has_come():
     for now[0], silent_s in ((9.0, 9.0), (10.0, 10.0), (130.0, 130.0), (140.0, 0.0)):
         heartbeat.beat(silent_s)
     assert sent == ["Thinking…", "Thinking…", "Thinking… (no output for 2 min)", "Thinking…"]
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "sys.stderr.write('Waiting for approval of: rm -r build\\n')",
+        "print('Do you want to proceed? [y/N] ', flush=True)",
+        "say({'type': 'exec_approval_request', 'command': ['rm', '-r', 'build']})",
+    ],
+)
+def test_a_cli_that_waits_for_an_approval_nobody_can_give_is_ended_and_the_setting_named(box, wait):
+    box.script(f"begin()\n{wait}\nsys.stderr.flush()\ntime.sleep(600)\n")
+    with box.server() as server:
+        found = structured(server.answer_to(server.call("run", prompt="p")))
+    assert (found["status"], found["error"]["code"]) == ("failed", "permission_rejected")
+    assert "that nobody could give" in found["error"]["message"]
+    assert "-s workspace-write" in found["error"]["remedy"]
+
+
+@pytest.mark.parametrize("line", ["permission requested: edit (a.py); auto-rejecting", "approval required: denied"])
+def test_an_approval_that_is_decided_already_is_not_waited_for(line):
+    reader = agent_cli("codex").reader("/srv")
+    reader.hear(line)
+    assert reader.waits_for == ""
+    reader.hear("Waiting for confirmation")
+    assert reader.waits_for
+    reader.feed(b'{"type": "turn.started"}')
+    assert reader.waits_for == ""
+
+
+def test_a_file_that_went_with_the_run_is_not_named(box):
+    box.script(
+        "begin()\npath = os.path.join(os.environ['TMPDIR'], 'gemini-client-error.json')\n"
+        "sys.stderr.write(f'Error when talking to the API. Full report available at: {path}\\n')\nsys.exit(1)\n",
+        "gemini",
+    )
+    with box.server(agent="gemini") as server:
+        answer = server.answer_to(server.call("run", prompt="p"))
+    assert "termsprawlctl-run-" not in json.dumps(answer)
+    assert "a temporary file, which is gone" in structured(answer)["error"]["stderr"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 from ...base.text import shorten
 from .arguments import SESSION_ID
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from .types import Json
 
 
+# Words with which CLIs wait for somebody to approve, and those of a line that says it is decided already.
+APPROVAL = re.compile(
+    r"wait(ing)? for (your |user )?(approval|permission|confirmation)"
+    r"|(permission|approval|confirmation) (is )?(requested|required)"
+    r"|[\[(]y/n[\])]|do you want to (proceed|continue|allow)|press enter to (continue|approve|confirm)",
+    re.IGNORECASE,
+)
+ANSWERED = re.compile(r"auto-?(reject|approv|allow|accept)|denied|rejected|declined", re.IGNORECASE)
+APPROVAL_EVENT = re.compile(r"approval_request|request_approval|permission[._](asked|request)")
 UNREADABLE = "an event that cannot be read"
 MAX_ID = 200  # characters of an id that tell it apart
 MAX_PATH = 4096  # characters; no system has longer ones
@@ -45,6 +55,7 @@ class Reader:
         self.last_error = ""  # the last error that need not have been fatal
         self.cut_off = ""  # why the answer, or the work, is not whole although nothing failed
         self.no_answer = ""  # why the end brought no answer although nothing failed
+        self.waits_for = ""  # the approval that it said last it is waiting for
         self.denied: list[str] = []  # what the CLI wanted to do and was not permitted to
         self.final_text: str | None = None  # the answer, where the stream names it apart from the messages
 
@@ -62,8 +73,11 @@ class Reader:
                 self.activity.unknown(f"{UNREADABLE} ({len(text)} characters)")
             else:
                 self.activity.printed(text)
+                self.hear(one_line(text, MAX_TEXT))
             return
         self.events += 1
+        kind = string(event.get("type"))
+        self.waits_for = kind if APPROVAL_EVENT.search(kind) else ""
         try:
             self.event(event)
         except _UNEXPECTED:
@@ -77,6 +91,11 @@ class Reader:
         """Note what was not permitted."""
         if len(self.denied) < MAX_DENIED:
             self.denied.append(one_line(f"{tool} {given}", MAX_TEXT // 2))
+
+    def hear(self, line: str) -> None:
+        """A line that is no event, of stderr or stdout: it may ask for an approval."""
+        if APPROVAL.search(line) and not ANSWERED.search(line):
+            self.waits_for = one_line(line, MAX_TEXT // 2)
 
     def error_line(self, line: str) -> None:
         """Hear of a line on stderr, cleaned."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 
@@ -24,6 +25,7 @@ from .status import (
     CANCELLED,
     FAILED,
     MAX_MESSAGE,
+    STOP_APPROVAL,
     STOP_CANCELLED,
     STOP_FLOOD,
     STOP_IDLE,
@@ -60,6 +62,9 @@ START_S = 120.0  # until an agent that is spoken to takes the prompt; npx may in
 # 100 MB; more than this is a program that has got into a loop.
 MAX_PRINTED_BYTES = 1 << 30
 REST_S = 1.0  # how long the rest of the output is read in any case; a cancellation has to wait that long
+# A CLI that has said it waits for an approval, and says nothing more, waits for somebody who is not there.
+APPROVAL_S = 5.0
+REMOVED_FILE = "(a temporary file, which is gone)"
 MAX_ASKED_BYTES = 16 << 20  # the longest list of models has some 100 kB
 
 
@@ -262,7 +267,7 @@ class Run:
             now = time.monotonic()
             self._read(capture, clocks, now)
             if self._talk is not None:
-                self._go_on(self._talk, clocks, cancelled, report, now)
+                _go_on(self._talk, clocks, cancelled, report, now)
             if self._reader.events:
                 first.release()
             for label in self._reader.activity.take_labels():
@@ -281,12 +286,6 @@ class Run:
             stop = self._read_rest(child, capture, cancelled, clocks, report, stop)
         capture.read_errors(self._hear_error, final=True)
         return stop
-
-    def _go_on(self, talk: Talk, clocks: Clocks, cancelled: threading.Event, report: Heartbeat, now: float) -> None:
-        talk.go_on(now, report)
-        clocks.pass_over(now, waiting=talk.asking)
-        if talk.abandoned:
-            cancelled.set()
 
     def _read_rest(
         self, child: Child, capture: Capture, cancelled: threading.Event, clocks: Clocks, report: Heartbeat, stop: str
@@ -316,6 +315,8 @@ class Run:
 
     def _hear_error(self, line: str, *, log: bool) -> None:
         self._reader.error_line(line)
+        if self._request.structured:
+            self._reader.hear(line)
         if log:
             self._log(f"[{self._cli.name}] {line}")
 
@@ -332,6 +333,7 @@ class Run:
             (STOP_FLOOD, capture.largest() > MAX_PRINTED_BYTES),
             (STOP_IDLE, settings.idle_s and silence_s > settings.idle_s and not _at_work(child, clocks, now)),
             (STOP_STARTING, self._talk and not self._talk.begun and now - clocks.begun > START_S),
+            (STOP_APPROVAL, reader.waits_for and silence_s > APPROVAL_S and not _at_work(child, clocks, now)),
             (STOP_SILENT, uncertain and not reader.events and silence_s > SILENT_S),
         )
         return next((reason for reason, holds in reasons if holds), "")
@@ -342,15 +344,12 @@ class Run:
         return Result(self._cli.name, status, self._reader, self._request)
 
     def _result(self, child: Child, capture: Capture, stop: str, watched: Watched) -> Result:
-        errors, output = capture.errors_tail(), capture.output_tail()
+        # Files in the run's own directory are removed with it.
+        gone = re.compile(re.escape(self._request.scratch) + r"[\w./:-]*")
+        errors = gone.sub(REMOVED_FILE, capture.errors_tail())
+        output = gone.sub(REMOVED_FILE, capture.output_tail())
         exit_status = None if child.failed_errno else child.exit_status
-        limits = {
-            STOP_TIMEOUT: self._settings.timeout_s,
-            STOP_IDLE: self._settings.idle_s,
-            STOP_SILENT: SILENT_S,
-            STOP_STARTING: START_S,
-        }
-        end = Ending(exit_status, stop, errors, limits.get(stop, 0.0))
+        end = Ending(exit_status, stop, errors, _limit_s(stop, self._settings))
         if child.failed_errno:
             status = not_started(self._cli, child.failed_errno)
         elif self._request.structured:
@@ -404,6 +403,24 @@ class Clocks:
             self.begun += now - self.ticked
             self.heard = now
         self.ticked = now
+
+
+def _go_on(talk: Talk, clocks: Clocks, cancelled: threading.Event, report: Heartbeat, now: float) -> None:
+    talk.go_on(now, report)
+    clocks.pass_over(now, waiting=talk.asking)
+    if talk.abandoned:
+        cancelled.set()
+
+
+def _limit_s(stop: str, settings: Settings) -> float:
+    """The limit that a run was stopped at for this reason; 0 where there is none."""
+    limits = {
+        STOP_TIMEOUT: settings.timeout_s,
+        STOP_IDLE: settings.idle_s,
+        STOP_SILENT: SILENT_S,
+        STOP_STARTING: START_S,
+    }
+    return limits.get(stop, 0.0)
 
 
 def _at_work(child: Child, clocks: Clocks, now: float) -> bool:

@@ -26,6 +26,7 @@ STOP_IDLE = "idle"
 STOP_LINGERING = "lingering"  # it had finished and did not exit
 STOP_FLOOD = "flood"  # it prints without end
 STOP_SILENT = "silent"  # a resumed session that says nothing
+STOP_APPROVAL = "approval"  # it said that it waits for an approval that nobody can give
 STOP_STARTING = "starting"  # an agent that is spoken to has not taken the prompt
 
 MAX_MESSAGE = 600
@@ -76,6 +77,8 @@ def judge(cli: AgentCli, run: Reader, end: Ending, fallback_answer: Callable[[],
         if from_file.strip():
             run.final_text = answer = from_file
         return _finished(cli, run, end, answer, from_file=bool(from_file.strip()))
+    if end.stop == STOP_APPROVAL:
+        return _denied(cli, [run.waits_for])
     if end.stop in _STOPPED:
         return _STOPPED[end.stop](cli, end)
     if run.failure:
