@@ -12,8 +12,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from support import corpus, hostile
 
+from termsprawlctl.agents.clis import claude_files
 from termsprawlctl.base.errors import CtlError
-from termsprawlctl.host.messaging import claude_files, context
+from termsprawlctl.host.messaging import context
 from termsprawlctl.host.terminals.foreground import Program, runs_script, shell_of
 from termsprawlctl.host.terminals.keys import tmux_keys
 from termsprawlctl.host.terminals.screen.grid import MAX_CELL_CHARS
@@ -258,13 +259,13 @@ transcript_lines = st.lists(
 
 @given(transcript_lines, st.integers(0, 300))
 def test_any_transcript_is_read_as_what_was_said(lines, max_chars):
-    turns = context.turns(lines)
+    turns = claude_files.turns(lines)
     assert len(turns) <= len(lines)
     for turn in turns:
         assert turn.who in ("user", "assistant")
         assert turn.text
         assert isinstance(turn.time, str)
-    named = context.named_node(lines)
+    named = claude_files.named_node(lines)
     assert named is None or isinstance(named, str)
     shown = context.render([context.Part("# a", turns), context.Part("# b", turns)], max_chars)
     assert len(shown) <= max_chars

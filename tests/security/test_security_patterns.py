@@ -10,12 +10,11 @@ import json
 
 import pytest
 
-from termsprawlctl.agents.clis import opencode
+from termsprawlctl.agents.clis import claude_files, opencode
 from termsprawlctl.agents.clis.opencode import OpenCode, OpenCodeReader
 from termsprawlctl.agents.model import text as texts
 from termsprawlctl.agents.runs import status
 from termsprawlctl.app import http1
-from termsprawlctl.host.messaging import context
 from termsprawlctl.host.terminals.screen.transcript import Transcript, whole_bytes
 from termsprawlctl.host.terminals.shells.recording import Recording
 from termsprawlctl.host.terminals.shells.scripts import begin_mark
@@ -71,12 +70,12 @@ def transcript_line(text: str) -> bytes:
 
 def test_reminders_that_never_end_do_not_hold_up_the_host():
     text = "<system-reminder>" * (4 * MIB // 17)
-    (turn,) = context.turns([transcript_line(text)])
+    (turn,) = claude_files.turns([transcript_line(text)])
     assert turn.text == text
 
 
 def test_reminders_are_taken_out_however_many_there_are():
-    (turn,) = context.turns([transcript_line("a" + "<system-reminder>x\ny</system-reminder>" * 50_000 + "b")])
+    (turn,) = claude_files.turns([transcript_line("a" + "<system-reminder>x\ny</system-reminder>" * 50_000 + "b")])
     assert turn.text == "ab"
 
 

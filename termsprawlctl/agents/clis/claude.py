@@ -15,8 +15,10 @@ from .cli import MCP_SERVER, AgentCli, LaunchPlan, Request, Surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
+    from ..model.turn import Turn
     from ..model.types import Json
 
 
@@ -71,6 +73,13 @@ class Claude(AgentCli):
         if request.session_id:
             argv.append(f"--resume={request.session_id}")
         return [*argv, *request.arguments]
+
+    def recent_turns(self, environment: Mapping[str, str], node_id: str, pids: list[int], folder: str) -> list[Turn]:
+        from . import claude_files
+
+        configuration = claude_files.configuration(environment)
+        path = claude_files.find(configuration, node_id, pids, folder) if configuration else None
+        return claude_files.recent_turns(path) if path else []
 
     def launch(self, around: Surroundings) -> LaunchPlan | None:
         if not around.offers("--mcp-config", "--append-system-prompt"):

@@ -9,6 +9,7 @@ from ..model.reader import Reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..model.turn import Turn
     from ..model.types import Json
 
 
@@ -202,6 +203,19 @@ class AgentCli:
 
     def complete(self, run: Reader, request: Request, environment: Mapping[str, str]) -> None:
         """Add to the account what the stream did not tell, from what the CLI keeps elsewhere. Never raises."""
+
+    def recent_turns(
+        self,
+        environment: Mapping[str, str],  # noqa: ARG002
+        node_id: str,  # noqa: ARG002
+        pids: list[int],  # noqa: ARG002
+        folder: str,  # noqa: ARG002
+    ) -> list[Turn]:
+        """What was said lately in its conversation in a terminal, oldest first; [] where none is certain to be it.
+
+        The terminal is the node's; `pids` run on it, `folder` is its project's, `environment` what they started with.
+        """
+        return []
 
     def diagnose(self, text: str) -> Diagnosis | None:
         """What is known about a failure, from its error message and the end of stderr."""

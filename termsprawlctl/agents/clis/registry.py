@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..model.turn import Turn
     from .cli import AgentCli
 
 # One file each in this folder, in the order in which they are shown. The lists are what the
@@ -54,6 +55,15 @@ def launchable(name: str) -> AgentCli | None:
     if name in NAMES:
         return agent_cli(name)
     return next((cli for cli in map(agent_cli, NAMES) if name in cli.aliases), None)
+
+
+def recent_turns(environment: Mapping[str, str], node_id: str, pids: list[int], folder: str) -> list[Turn]:
+    """AgentCli.recent_turns() of the first that has a conversation there."""
+    for name in NAMES:
+        turns = agent_cli(name).recent_turns(environment, node_id, pids, folder)
+        if turns:
+            return turns
+    return []
 
 
 # --- a person's own: $XDG_CONFIG_HOME/termsprawlctl/agents/NAME.json -----------------------

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...agents.clis.registry import recent_turns
 from ...base import processtable
 from ...base.errors import CtlError
 from ...base.tmux import TmuxError
 from ..canvas import model, project_file
-from ..messaging import claude_files, context, links
+from ..messaging import context, links
 from .binding import Arguments, Caller, HostContext, handles
 from .nodes import other_sessions
 
@@ -24,11 +25,10 @@ def context_read(host: HostContext, caller: Caller, _args: Arguments) -> dict[st
     peers = [other for other in other_sessions(host, caller) if other.node_id in joined][:MAX_PEERS]
     if not peers:
         return {"text": "", "reader": READER, "reason": "No agent is linked to you for reading (host link --context)."}
-    document, configuration = project_file.load(folder), claude_files.configuration(_environment(host))
+    document, environment = project_file.load(folder), _environment(host)
     parts, silent = [], []
     for peer in sorted(peers, key=lambda one: one.node_id):
-        path = configuration and claude_files.find(configuration, peer.node_id, _pids(host, peer), folder)
-        turns = claude_files.recent_turns(path) if path else []
+        turns = recent_turns(environment, peer.node_id, _pids(host, peer), folder)
         name = f"{peer.node_id} ({peer.status.adapter.program or 'unknown'})"
         if turns:
             title = model.title(model.find(document, peer.node_id))

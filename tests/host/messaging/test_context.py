@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.host.messaging import claude_files, context
-from termsprawlctl.host.messaging.context import Part, Turn
+from termsprawlctl.agents.clis import claude_files
+from termsprawlctl.agents.model.turn import Turn
+from termsprawlctl.host.messaging import context
+from termsprawlctl.host.messaging.context import Part
 
 
 def line(who: str, content, **more) -> bytes:
@@ -52,7 +54,7 @@ def test_what_was_said_is_read_and_nothing_else():
         line("assistant", said(" done \n")),
         b'{"type": "assistant", "message": {"content": [{"type": "text", "text": "cut off',
     ]
-    assert context.turns(lines) == [
+    assert claude_files.turns(lines) == [
         Turn("user", "2026-01-02T03:04:05Z", "please look"),
         Turn("assistant", "", "I look."),
         Turn("user", "", "and you?"),
@@ -63,7 +65,7 @@ def test_what_was_said_is_read_and_nothing_else():
 @pytest.mark.parametrize("content", [session_info("n-1"), said(session_info("n-1")), session_info("n-1", 2)])
 def test_a_transcript_names_its_node_by_what_session_info_answered_first(content):
     lines = [line("user", "hi"), line("user", answered(content)), line("user", answered(session_info("n-2")))]
-    assert context.named_node(lines) == "n-1"
+    assert claude_files.named_node(lines) == "n-1"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_a_transcript_names_its_node_by_what_session_info_answered_first(content
     ],
 )
 def test_words_of_others_do_not_name_a_node(content):
-    assert context.named_node([line("user", content)]) is None
+    assert claude_files.named_node([line("user", content)]) is None
 
 
 def test_the_most_recent_turns_fit_into_the_limit():
