@@ -77,6 +77,13 @@ class Head:
         """The value of a field; "" where there is none."""
         return next(iter(self.all(name)), "")
 
+    def is_chunked(self) -> bool:
+        """Whether the body comes in chunks. Raises BadMessage for any other coding."""
+        codings = [coding.lower() for coding in self.all("transfer-encoding")]
+        if codings not in ([], ["chunked"]):
+            raise BadMessage
+        return bool(codings)
+
     def length(self) -> int | None:
         """Bytes of the body by `content-length`; None where there is none. Raises BadMessage where it is unclear."""
         lengths = set(self.all("content-length"))
@@ -168,17 +175,16 @@ def read_body(stream: Stream, head: AnswerHead, max_bytes: int) -> bytes:
         if len(body) < length:
             raise CutShort
         return body
-    if "transfer-encoding" in head:
-        if [coding.lower() for coding in head.all("transfer-encoding")] != ["chunked"]:
-            raise BadMessage
-        return _read_chunks(stream, max_bytes)
+    if head.is_chunked():
+        return read_chunks(stream, max_bytes)
     body = stream.read(max_bytes + 1)
     if len(body) > max_bytes:
         raise TooLarge
     return body
 
 
-def _read_chunks(stream: Stream, max_bytes: int) -> bytes:
+def read_chunks(stream: Stream, max_bytes: int) -> bytes:
+    """Read a chunked body up to its end, trailers included. Raises as read_body()."""
     body = bytearray()
     while True:
         match = _CHUNK_LINE.fullmatch(_whole_line(stream))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
+from collections.abc import Iterator
 
 import pytest
 from support.node_app import NodeApp, absent
@@ -82,7 +83,7 @@ class Side:
         """The id of the node that an operation makes."""
         return self.call(operation, **args)["value"]["nodeId"]
 
-    def request(self, method: str, path: str, body: bytes, **headers: str) -> tuple[int, object]:
+    def request(self, method: str, path: str, body: bytes | Iterator[bytes], **headers: str) -> tuple[int, object]:
         """Status and JSON of a request as it is."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port(), timeout=20)
         try:
@@ -242,3 +243,15 @@ def test_a_body_that_is_none_gets_the_same_status(sides, text):
         side.request("POST", "/call", text.encode(), authorization=f"Bearer {side.server.token()}") for side in sides
     )
     assert (ours[0], ours[1]["ok"]) == (app[0], app[1]["ok"]) == (400, False)
+
+
+def test_a_body_in_chunks_is_answered_alike(sides):
+    def parts():
+        yield b'{"operation": "canvas_select", '
+        yield b'"args": {"nodeIds": ["n-0"]}}'
+
+    app, ours = (
+        side.request("POST", "/call", parts(), authorization=f"Bearer {side.server.token()}") for side in sides
+    )
+    assert (ours[0], ours[1]["ok"]) == (app[0], app[1]["ok"]) == (400, False)
+    assert "n-0" in ours[1]["error"]

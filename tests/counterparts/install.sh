@@ -1,11 +1,12 @@
 #!/bin/sh
-# Install the real counterparts of the tests, pinned in package.json and requirements.txt here,
+# Install the real counterparts of the tests, pinned in package.json and requirements*.txt here,
 # into .counterparts/ at the project's root. What is there already is left alone; what cannot be
 # installed leaves its reason in .counterparts/why/NAME, which the tests print when they skip.
 # Always exits 0: a missing counterpart skips tests, it does not fail them.
 #
 #   .counterparts/node/NAME/node_modules   one npm package each ("/" in NAME written as "+")
 #   .counterparts/python                   a virtual environment with the Python packages
+#   .counterparts/a2a                      one of its own for those of requirements-a2a.txt
 #   .counterparts/programs                 other Pythons and tmuxes: see debian.sh
 #
 # PYTHON chooses the Python of the virtual environment (3.10 or newer; default python3).
@@ -38,23 +39,24 @@ npm_package() { # NAME VERSION
     fi
 }
 
-python_packages() {
-    folder=$target/python
-    if cmp -s "$here/requirements.txt" "$folder/requirements.txt"; then
+python_packages() { # NAME FILE
+    folder=$target/$1
+    if cmp -s "$here/$2" "$folder/requirements.txt"; then
         return
     fi
     rm -rf "$folder" && mkdir -p "$folder"
     if { "${PYTHON:-python3}" -m venv "$folder" &&
-        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$here/requirements.txt"; } >"$folder/log" 2>&1 </dev/null; then
-        cp "$here/requirements.txt" "$folder/"
-        rm -f "$target/why/python"
-        echo "counterparts: installed $(tr '\n' ' ' <"$here/requirements.txt")"
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$here/$2"; } >"$folder/log" 2>&1 </dev/null; then
+        cp "$here/$2" "$folder/requirements.txt"
+        rm -f "$target/why/$1"
+        echo "counterparts: installed $(tr '\n' ' ' <"$here/$2")"
     else
-        failed python "$folder/log"
+        failed "$1" "$folder/log"
     fi
 }
 
-python_packages
+python_packages python requirements.txt
+python_packages a2a requirements-a2a.txt
 # Beside the packages of npm: both mostly wait for the network.
 sh "$here/debian.sh" &
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then

@@ -186,7 +186,7 @@ def test_any_bytes_are_answered_and_the_next_request_is_served(fuzzed, data):
     if answer is not None and answer[0] == 200:
         head = data.replace(b"\r", b"\n").partition(b"\n\n")[0].lower()
         assert b"origin" not in head
-        assert b"transfer-encoding" not in head
+        assert b"transfer-encoding" not in head or b"content-length" not in head
         assert fuzzed.token.encode() in data
     assert fuzzed.value("session_info")["host"] == "local"
 

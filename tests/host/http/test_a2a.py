@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
+from support import counterparts
+
+DRIVER = Path(__file__).resolve().parents[2] / "counterparts" / "drivers" / "a2a_client.py"
 
 
 class Pair:
@@ -96,3 +100,27 @@ def test_what_cannot_be_done_has_the_codes_of_the_protocol(pair):
     task = pair.send("m-1", "x")["result"]["id"]
     content = {"jsonrpc": "2.0", "id": 7, "method": "tasks/get", "params": {"id": task}}
     assert pair.request("POST", f"/a2a/agents/{pair.a}", content)[1]["error"]["code"] == -32001
+
+
+def test_the_official_client_gives_a_task_and_fetches_the_answer(pair):
+    """Card, message/send, tasks/get before and after the reply, and a task that is none."""
+    words = [counterparts.python("a2a"), "-IB", DRIVER, f"http://127.0.0.1:{pair.host.port()}", pair.b]
+    token = json.loads(Path(pair.sessions[pair.a]).read_text())["token"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with subprocess.Popen(words, env={"PATH": "/usr/bin:/bin", "NO_PROXY": "*"}, **pipes) as client:
+
+        def heard(line: str) -> dict:
+            client.stdin.write(line + "\n")
+            return json.loads(client.stdout.readline())
+
+        card = heard(token)
+        assert (card["name"], card["protocolVersion"]) == ("Worker", "0.3.0")
+        sent = json.loads(client.stdout.readline())
+        assert (sent["kind"], sent["status"]["state"]) == ("task", "submitted")
+        assert heard(sent["id"])["history"][0]["parts"][0]["text"] == "one task, please"
+        pair.host.value("agent_reply", session=pair.sessions[pair.b], taskId=sent["id"], text="done")
+        done = heard(sent["id"])
+        assert (done["status"]["state"], done["artifacts"][0]["parts"][0]["text"]) == ("completed", "done")
+        assert "error" in heard("0")
+        client.stdin.close()
+        assert client.wait(30) == 0

@@ -127,10 +127,53 @@ def test_a_body_that_is_no_request_is_named(host):
 
 
 @pytest.mark.parametrize(
-    "extra", [b"transfer-encoding: chunked\r\n", b"content-length: 3\r\n", b"content-length: x\r\n"]
+    "extra",
+    [
+        b"transfer-encoding: chunked\r\n",  # beside a length
+        b"transfer-encoding: gzip, chunked\r\n",
+        b"content-length: 3\r\n",
+        b"content-length: x\r\n",
+    ],
 )
 def test_a_body_of_unclear_length_is_refused(host, extra):
     assert exchange(host.port(), request(INFO, host.token(), extra=extra)) == (400, UNSUPPORTED)
+
+
+def chunked(host, *parts: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
+    head = request(b"", host.token(), extra=b"transfer-encoding: chunked\r\n")
+    head = head.replace(b"content-length: 0\r\n", b"")
+    assert b"content-length" not in head
+    return head + b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + end
+
+
+@pytest.mark.parametrize("end", [b"0\r\n\r\n", b"0;x=y\r\ntrailer: 1\r\n\r\n", b"0\n\n"])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_body_in_chunks_is_put_together(host, size, end):
+    parts = [INFO[index : index + size] for index in range(0, len(INFO), size)]
+    status, result = exchange(host.port(), chunked(host, *parts, end=end))
+    assert (status, result["ok"]) == (200, True)
+
+
+def test_a_body_in_chunks_comes_piece_by_piece(host):
+    whole = chunked(host, b'{"operation": "session_info", ', b'"args": {"a": "\n\r\n\n"', b"}}")
+    with socket.create_connection(("127.0.0.1", host.port()), timeout=30) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for index in range(0, len(whole), 9):
+            sock.sendall(whole[index : index + 9])
+        answer = b""
+        while piece := sock.recv(65536):
+            answer += piece
+    assert b"Unknown argument: a" in answer or b"not JSON" in answer
+
+
+@pytest.mark.parametrize("end", [b"zz\r\n\r\n", b"-1\r\n\r\n", b"5\r\nabcdefg\r\n0\r\n\r\n"])
+def test_chunks_that_are_none_are_refused(host, end):
+    assert exchange(host.port(), chunked(host, INFO, end=end)) == (400, UNSUPPORTED)
+
+
+def test_many_chunks_are_no_way_around_the_largest_body(host):
+    status, result = exchange(host.port(), chunked(host, *[b" " * 65536] * 17, INFO))
+    assert (status, result["error"]) == (400, "Request too large")
 
 
 NOT_REQUESTS = [
