@@ -268,7 +268,8 @@ class Calls:
             path = path_of(diff.get("path"))
             new = not string(diff.get("oldText"))
             # A piece that is put in has no old text, either: of a file that was there it tells elsewhere.
-            changes[path] = "add" if new else "modify"
+            told = mapping(diff.get("_meta")).get("kind")  # codex-acp
+            changes[path] = "delete" if told == "delete" else "add" if new else "modify"
         if call.kind == "delete":
             changes = dict.fromkeys(changes or call.paths, "delete")
         if not changes:
