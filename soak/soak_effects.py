@@ -1,6 +1,6 @@
 """Commands with numbered effects from three `mcp` servers and the shell at once, on the same terminals.
 
-`python soak/soak_effects.py dist/termsprawlctl [--short]`: each command that was accepted has its effect exactly
+`python soak/soak_effects.py dist/termsprawlctl [--short] [--minutes N]`: each command that was accepted has its effect exactly
 once and its own exit status; each that was refused has none. Exits with 1 unless that is so.
 """
 
@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -26,19 +27,22 @@ BRIDGES = 3
 class Effects:
     """The commands that are still to be run, and what became of those that were."""
 
-    def __init__(self, host: RunningHost, terminals: int, commands: int) -> None:
+    def __init__(self, host: RunningHost, terminals: int, commands: int, until_s: float) -> None:
         self.file = host.project / "effects"
         self._terminals = [host.value("terminal_open")["nodeId"] for _ in range(terminals)]
         self._numbers = iter(range(commands))
         self._lock = threading.Lock()
+        self._until_s = until_s
+        self.begun = 0
         self.results: dict[int, dict] = {}
 
     def next(self) -> tuple[int, dict] | None:
-        """A number and the arguments of its terminal_run; None when all are taken."""
+        """A number and the arguments of its terminal_run; None when all are taken, or the time is up."""
         with self._lock:
-            number = next(self._numbers, None)
-        if number is None:
-            return None
+            number = next(self._numbers, None) if time.monotonic() < self._until_s else None
+            if number is None:
+                return None
+            self.begun += 1
         command = f"echo {number} >>{self.file}; (exit {number % 100})"
         return number, {"nodeId": self._terminals[number % len(self._terminals)], "command": command}
 
@@ -83,14 +87,14 @@ def by_shell(host: RunningHost, effects: Effects) -> None:
         effects.results[task[0]] = host.call("terminal_run", **task[1])
 
 
-def soak(program: str, terminals: int, commands: int) -> tuple[Counter, list[str]]:
+def soak(program: str, terminals: int, commands: int, minutes: float) -> tuple[Counter, list[str]]:
     """Run the commands; returns what Effects.judge() says."""
     with tempfile.TemporaryDirectory(prefix="s") as folder:
         root = Path(folder)
         host = RunningHost(program, root, {"PATH": os.environ["PATH"], "HOME": folder, "SHELL": "/bin/bash"})
         host.start()
         try:
-            effects = Effects(host, terminals, commands)
+            effects = Effects(host, terminals, commands, time.monotonic() + 60 * minutes)
             callers = [threading.Thread(target=by_bridge, args=(host, effects)) for _ in range(BRIDGES)]
             callers.append(threading.Thread(target=by_shell, args=(host, effects)))
             for caller in callers:
@@ -98,8 +102,8 @@ def soak(program: str, terminals: int, commands: int) -> tuple[Counter, list[str
             for caller in callers:
                 caller.join()
             counts, faults = effects.judge()
-            if len(effects.results) != commands:
-                faults.append(f"{commands - len(effects.results)} commands got no answer")
+            if len(effects.results) != effects.begun:
+                faults.append(f"{effects.begun - len(effects.results)} commands got no answer")
             return counts, faults
         finally:
             host.stop("--kill-sessions")
@@ -109,9 +113,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Whether each command has its effect exactly once, or is refused.")
     parser.add_argument("program", help="the built file")
     parser.add_argument("--short", action="store_true", help="some seconds of it")
+    parser.add_argument("--minutes", type=float, default=240, help="begin nothing after so long")
     options = parser.parse_args()
     size = (SHORT_TERMINALS, SHORT_COMMANDS) if options.short else (TERMINALS, COMMANDS)
-    counts, faults = soak(os.path.abspath(options.program), *size)
+    counts, faults = soak(os.path.abspath(options.program), *size, options.minutes)
     print(", ".join(f"{name} {count:,}" for name, count in counts.items()))
     for fault in faults:
         print(f"NOT SO: {fault}")

@@ -69,6 +69,23 @@ def test_ctrl_c_reaches_the_command(bash_host):
     assert (process.returncode, err) == (130, b"")
 
 
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("exit 3", 3), ("sleep 0.5; exit", 0), ("exec false", 1), ("kill -9 $$", 137), ("set -e; (exit 5)", 5)],
+)
+def test_what_ends_the_shell_has_its_status_too(bash_host, command, status):
+    before = terminals(bash_host)
+    done = bash_host.run("run", "--", f"echo out; {command}")
+    assert (done.returncode, done.stdout.decode().splitlines()[:1], done.stderr) == (status, ["out"], b"")
+    assert terminals(bash_host) == before
+    terminal = bash_host.open()
+    assert bash_host.run("run", "--json", terminal.node_id, "--", command).returncode == status
+    told = terminal.value("terminal_wait", exit=True)
+    assert (told["reason"], told["exitStatus"], told["ended"]) == ("exit", status, True)
+    assert "has ended" in terminal.refusal("terminal_run", command="ls")
+    terminal.value("terminal_close")
+
+
 def test_what_cannot_be_run_is_an_error(bash_host):
     assert b"no command is given" in bash_host.run("run").stderr
     assert bash_host.run("run", "n-none").returncode == 2

@@ -45,11 +45,10 @@ def run(args) -> int:
     command = words[0] if len(words) == 1 else shlex.join(words)
     session = require_session(args.session)
     node = args.node or ask(session, "terminal_open", title=command[:40])["nodeId"]
-    following = _Following(session, node, as_json=args.json)
     try:
-        return following.run(command, args.timeout)
+        return _Following(session, node, as_json=args.json).run(command, args.timeout)
     finally:
-        if args.node is None and not following.has_ended:
+        if args.node is None:  # also one that the command has ended: it is still on the canvas
             ask(session, "terminal_close", nodeId=node)
 
 
@@ -64,7 +63,6 @@ class _Following:
         self._cursor = ""
         self._status: int | None = None
         self._is_over = False
-        self.has_ended = False  # the terminal
 
     def run(self, command: str, timeout_s: float | None) -> int:
         """Start the command and follow it; returns the exit status."""
@@ -118,7 +116,7 @@ class _Following:
                 self._note_end(error)
                 return
             self._take(value)
-            self._is_over = "exitStatus" in value
+            self._is_over = "exitStatus" in value or "ended" in value
             is_quiet = not value["output"] and not value["more"]
             pause_s = min(_SLOW_S, 1.5 * pause_s) if is_quiet else 0.0 if value["more"] else _FAST_S
 
@@ -126,11 +124,10 @@ class _Following:
         """The terminal is gone: the command ended it, or the host did."""
         if "has ended" not in error.message:
             raise error
-        self.has_ended = self._is_over = True
+        self._is_over = True
 
     def _take(self, value: dict) -> None:
         self._cursor = value.get("cursor", self._cursor)
-        self.has_ended = bool(value.get("ended"))
         if value.get("exitStatus") is not None:
             self._status = value["exitStatus"]
         text = value["output"]

@@ -129,7 +129,7 @@ def _run_since(host: HostContext, stream: Stream, node_id: str, offset: int) -> 
     last = host.commands.last(node_id)
     if last is None or last.stream is not stream or last.ended_at is None:
         return None
-    return last if last.ended_at > offset else None
+    return last if last.ended_at > offset or last.recording.ended_shell else None
 
 
 def _finish_wait(host: HostContext, node_id: str, stream: Stream, found: Found) -> dict[str, Any]:
@@ -196,6 +196,7 @@ def _pane_and_stream(host: HostContext, node_id: str) -> tuple[Pane, Stream]:
         if last is None:
             raise
         last.stream.finish()  # the reading thread may still have to hear of it
+        last.recording.ended.wait(commands.END_WAIT_S)
         return last.pane, last.stream
 
 

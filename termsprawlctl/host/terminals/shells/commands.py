@@ -55,6 +55,7 @@ WATCH_S = 0.05  # how often a running command's shell is looked at
 WATCH_LEFT_S = 0.2  # the same where nobody waits for it
 # How long a shell has to look as if it were at its prompt to be believed.
 BACK_AT_PROMPT_S = 0.5
+END_WAIT_S = 2.0  # from a terminal's end to knowing how it ended
 BEGIN_WAIT_S = 2.0  # until the host's own mark has come back through tmux's pipe
 MAX_SCRIPT_AGE_S = 7 * 86_400.0  # no command that is waited for runs that long
 _SCRIPT_NAME = re.compile(r"[0-9a-f]{8}\.([12]|no-hook)")
@@ -218,6 +219,7 @@ class Commands:
             running.recording.note_status(status)
             while running.stream.quiet_s() < QUIET_S and not running.stream.ended:
                 time.sleep(POLL_S)
+            running.recording.give_up(None)  # whoever finds the terminal gone finds the status
             self._terminals.kill(node_id)
         except EndedError:
             status = None

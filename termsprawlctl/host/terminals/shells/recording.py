@@ -53,6 +53,7 @@ class Recording:
         self.began = threading.Event()
         self.ended = threading.Event()
         self.status: int | None = None
+        self.ended_shell = False  # it took its terminal along
         self.size = 0
         self._begin = begin_mark(run_id)
         self._end = end_mark(run_id)
@@ -80,7 +81,7 @@ class Recording:
         """The shell itself has ended, with this status."""
         with self._lock:
             if not self.ended.is_set():
-                self.status = status
+                self.status, self.ended_shell = status, True
 
     def give_up(self, status: int | None) -> None:
         """There will be no end mark: this is how it ended, as far as one can tell; None for not at all."""

@@ -12,7 +12,7 @@ from ..foreground import waiting_shell
 from ..panes import Pane
 from ..screen.transcript import Transcript
 from ..streams import Stream
-from .commands import Lasting, Running, settle
+from .commands import END_WAIT_S, Lasting, Running, settle
 from .patterns import Pattern
 
 POLL_S = 0.05
@@ -173,7 +173,10 @@ class Wait:
 
     def _exit_status(self) -> int | None:
         if self._run_before is not None:
-            return self._run_before.recording.status
+            recording = self._run_before.recording
+            if self._stream.ended:
+                recording.ended.wait(END_WAIT_S)
+            return recording.status
         ends = _SHELLS_OWN_END.findall(self._stream.read(self._began_at).data)
         return int(ends[-1]) if ends else None
 
