@@ -1,7 +1,7 @@
 """Commands with numbered effects from three `mcp` servers and the shell at once, on the same terminals.
 
-`python soak/soak_effects.py dist/termsprawlctl [--short] [--minutes N]`: each command that was accepted has its effect exactly
-once and its own exit status; each that was refused has none. Exits with 1 unless that is so.
+`python soak/soak_effects.py dist/termsprawlctl [--short] [--minutes N]`: each command that was accepted has its
+effect exactly once and its own exit status; each that was refused has none. Exits with 1 unless that is so.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from support.running_host import RunningHost
 TERMINALS, COMMANDS = 200, 10_000
 SHORT_TERMINALS, SHORT_COMMANDS = 4, 60
 BRIDGES = 3
+MINUTES = 240
 
 
 class Effects:
@@ -87,7 +88,7 @@ def by_shell(host: RunningHost, effects: Effects) -> None:
         effects.results[task[0]] = host.call("terminal_run", **task[1])
 
 
-def soak(program: str, terminals: int, commands: int, minutes: float) -> tuple[Counter, list[str]]:
+def soak(program: str, terminals: int, commands: int, minutes: float = MINUTES) -> tuple[Counter, list[str]]:
     """Run the commands; returns what Effects.judge() says."""
     with tempfile.TemporaryDirectory(prefix="s") as folder:
         root = Path(folder)
@@ -113,7 +114,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Whether each command has its effect exactly once, or is refused.")
     parser.add_argument("program", help="the built file")
     parser.add_argument("--short", action="store_true", help="some seconds of it")
-    parser.add_argument("--minutes", type=float, default=240, help="begin nothing after so long")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="begin nothing after so long")
     options = parser.parse_args()
     size = (SHORT_TERMINALS, SHORT_COMMANDS) if options.short else (TERMINALS, COMMANDS)
     counts, faults = soak(os.path.abspath(options.program), *size, options.minutes)

@@ -186,6 +186,24 @@ def test_zsh_keeps_our_line_out_of_its_history_without_hist_ignore_space(ctl, tm
         host.stop("--kill-sessions")
 
 
+def test_the_history_of_a_zsh_that_somebody_else_started_gets_no_line_of_ours(base_host):
+    history = base_host.project / "zsh-history"
+    for terminal in inside(base_host, "zsh"):
+        terminal.value(
+            "terminal_submit", command=f"HISTFILE={history} SAVEHIST=100 HISTSIZE=100; setopt inc_append_history"
+        )
+        terminal.value("terminal_submit", command=f"exec env HISTFILE={history} zsh -f")
+        terminal.value("terminal_wait", idleMs=500)
+        terminal.value("terminal_submit", command="SAVEHIST=100 HISTSIZE=100; setopt inc_append_history; : done")
+        terminal.value("terminal_wait", idleMs=300)
+        assert terminal.run("echo first")["output"] == "first"
+        assert terminal.run("echo second")["output"] == "second"
+        terminal.value("terminal_submit", command="fc -l 1; : over")
+        assert "termsprawl" not in terminal.wait_for(": over")
+        assert ": done" in history.read_text()
+        assert "termsprawl" not in history.read_text()
+
+
 def test_fish_whose_prompt_takes_its_time_gets_each_line_once(ctl, tmp_path_factory):
     root = tmp_path_factory.mktemp("h")
     (root / ".config" / "fish").mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections import Counter
 
@@ -72,6 +73,26 @@ def test_a_deleted_socket_file_is_no_end(bash_host, bash):
     assert bash.node_id in [node["id"] for node in bash_host.value("canvas_list")]
     bash_host.stop("--kill-sessions")
     until(lambda: not os.path.exists(f"/proc/{pid}"), "the server's end")
+
+
+def test_a_tmux_that_stands_still_is_no_end(bash_host, bash):
+    ran = bash_host.project / "ran"
+    server = int(bash_host.tmux("display-message", "-p", "#{pid}").stdout)
+    os.kill(server, signal.SIGSTOP)
+    try:
+        for operation, args in (("terminal_read", {}), ("terminal_run", {"command": f"echo x >>{ran}"})):
+            error = bash.refusal(operation, **args)
+            assert "did not finish within 10 s" in error
+            assert "has ended" not in error
+        assert "did not finish within 10 s" in bash.refusal("terminal_close")
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert bash.node_id in [node["id"] for node in bash_host.value("canvas_list")]
+    assert bash.run("echo on")["output"] == "on"
+    assert not ran.exists()
+    os.kill(server, signal.SIGSTOP)
+    assert bash_host.stop("--kill-sessions").returncode == 0
+    until(lambda: not os.path.exists(f"/proc/{server}"), "the server's end")
 
 
 # -- nothing runs twice

@@ -140,6 +140,7 @@ class Commands:
         self._last: dict[str, Running] = {}
         self._left: list[Running] = []  # nobody waits for them
         self._is_watching = False
+        self._known: dict[str, Shell] = {}
 
     def start(self, node_id: str, command: str) -> Running:
         """Start a command; only one is started in a terminal at a time.
@@ -194,6 +195,7 @@ class Commands:
     def forget_node(self, node_id: str) -> None:
         """The node is no more."""
         self._last.pop(node_id, None)
+        self._known.pop(node_id, None)
 
     def tidy(self) -> None:
         """Release what waits for a host that was killed, and remove its scripts of long ago."""
@@ -288,7 +290,9 @@ class Commands:
             for path, content in ((files.before, text.before), (files.after, text.after)):
                 write_atomically(path, content.encode())
             self._panes.keep_when_dead(pane, keep=True)
-            handover.type(text.line, latch, shown(command) + begin_mark(run_id).decode())
+            told = shown(command) + begin_mark(run_id).decode()
+            handover.type(text.line, latch, told, is_new=self._known.get(node_id) != shell)
+            self._known[node_id] = shell
         except BaseException as fault:
             self._forget(running)
             self._panes.keep_when_dead(pane, keep=False)

@@ -21,6 +21,10 @@ from ..prompts import CLEAR_LINE, ECHO_WAIT_S, HalfTypedError, Prompt, wait_unti
 from ..screen.grid import cells_of
 from .latch import Latch
 
+# zsh expands this on its edit line, in the shell itself: from now on a line with a leading blank is not kept in its
+# history. Typed as a command it would be kept; where the keys are others (vi mode) nothing comes of it.
+_NO_HISTORY, _EXPAND_WORD = "${options[histignorespace]::=on}", "\x18*"
+_EXPANDED_WAIT_S = 0.5
 _TO_MAIN = "\x1b[?1049l"
 _TO_ALTERNATE = "\x1b[?1049h"
 PROBE_CHARS = 10  # of the line, typed first
@@ -45,13 +49,14 @@ class Handover:
         self._panes = panes
         self._is_settled = False  # nothing of ours is left at the prompt or on the screen
 
-    def type(self, line: str, latch: Latch, shown: str) -> None:
+    def type(self, line: str, latch: Latch, shown: str, *, is_new: bool) -> None:
         """Type the line, wait until it is taken up, show `shown` in its place and let it go on.
 
-        Raises CtlError; nothing has run then, and nothing will.
+        `is_new`: nothing of ours was typed into this shell before. Raises CtlError; nothing has run then, and
+        nothing will.
         """
         try:
-            self._type(line, latch)
+            self._type(line, latch, is_new=is_new)
             # As the shell would have echoed it; the shell waits at the latch meanwhile.
             write_to(self._pane.tty, ("" if self._pane.alternate else _TO_MAIN) + shown)
             latch.go()
@@ -65,7 +70,7 @@ class Handover:
                 ) from None
             raise
 
-    def _type(self, line: str, latch: Latch) -> None:
+    def _type(self, line: str, latch: Latch, *, is_new: bool) -> None:
         pane, node_id = self._pane, self._node_id
         # A pane that shows the alternate screen already (a program left it behind) has no other.
         if not pane.alternate:
@@ -76,7 +81,12 @@ class Handover:
             self._is_settled = True
             self._show_main()
             raise
-        self._terminals.type(node_id, line[PROBE_CHARS:])
+        if is_new and self._shell.kind == "zsh":
+            self._terminals.type(node_id, CLEAR_LINE + _NO_HISTORY + _EXPAND_WORD)
+            wait_until(lambda: "options" not in self._screen(), _EXPANDED_WAIT_S)
+            self._terminals.type(node_id, CLEAR_LINE + line)
+        else:
+            self._terminals.type(node_id, line[PROBE_CHARS:])
         # An editor that scrolls sideways shows the end only.
         if not wait_until(lambda: line[-ECHO_CHARS:] in self._screen(), ECHO_WAIT_S):
             raise CtlError(
