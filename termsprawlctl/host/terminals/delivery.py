@@ -87,7 +87,10 @@ class Delivery:
             )
         pane = self.panes.look(node_id)
         if not is_agent:
-            return readers.refusal(node_id, readers.reader_of(pane, self.streams.get(node_id)))
+            reader = readers.reader_of(pane, self.streams.get(node_id))
+            refused = readers.refusal(node_id, reader)
+            if refused is not None or reader.shell is not None:
+                return refused
         rows = [row for row in self.panes.screen(node_id, pane) if row.strip()]
         if _DIALOG.search("\n".join(rows[-_DIALOG_ROWS:])):
             return CtlError(

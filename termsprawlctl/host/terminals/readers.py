@@ -24,6 +24,7 @@ _LINE_READERS = {
 }
 # The same where they were started for nothing but that.
 _INTERPRETERS = {"python", "pypy", "node", "deno", "bun", "ruby", "perl", "php", "lua", "luajit"}
+_INTERACTIVE = re.compile(r"-[A-Za-z]*i[A-Za-z]*|--interactive")  # whatever they run before
 _VERSION = re.compile(r"[-0-9.]+$")
 # A program that asks for pastes to be marked edits lines.
 _MARKS_ON, _MARKS_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
@@ -71,7 +72,9 @@ def refusal(node_id: str, reader: Reader) -> CtlError | None:
 
 def _reads_lines(program: Program) -> bool:
     name = _VERSION.sub("", program.name) or program.name
-    return name in _LINE_READERS or (name in _INTERPRETERS and not runs_script(program))
+    if name in _INTERPRETERS:
+        return not runs_script(program) or any(map(_INTERACTIVE.fullmatch, program.arguments[:1]))
+    return name in _LINE_READERS
 
 
 def _marks_pastes(stream: Stream) -> bool:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.node_server import PtyProgram
 from support.waiting import until
 
 HOSTILE = "$(touch {0}/a) `touch {0}/b` '; touch {0}/c; '\n!!\n\ttouch {0}/d\n; touch {0}/e"
@@ -243,6 +244,54 @@ def test_links_are_made_listed_and_taken_away_on_the_command_line(pair):
         assert error in done.stderr.decode()
     assert pair.link("link", person, b).returncode == 0
     assert pair.host.value("agent_send", nodeId=b, text="from a person", messageId="1")["sourceNodeId"] == person
+
+
+def test_what_is_in_the_way_of_a_task_is_waited_out_for_a_moment_and_then_named(pair):
+    host = pair.host
+    pair.shell(pair.b, "exec bash --norc")
+    pair.shell(pair.b, "read -s -t 1 secret; echo 'go''ne'")
+    host.value("terminal_wait", nodeId=pair.b, idleMs=300)
+    assert pair.send("after the question", "m1")["state"] == "submitted"
+    assert "after the question" in host.wait_for_text(pair.b, "gone")
+    target = f"=ts-{pair.b}"
+    window = PtyProgram(host.attach_argv(target), host.env)
+    try:
+        until(lambda: host.tmux("list-clients", "-t", target).stdout, "the window")
+        window.type(b"\x15")
+        assert pair.value(pair.b, "agent_reply", taskId=task_of(host, pair.b), text="done")["state"] == "completed"
+        assert pair.send("after the person", "m2")["state"] == "submitted"
+    finally:
+        window.stop()
+    pair.value(pair.b, "agent_reply", taskId=task_of(host, pair.b), text="done")
+    pair.shell(pair.b, "read -s secret")
+    host.value("terminal_wait", nodeId=pair.b, idleMs=300)
+    before = host.value("terminal_read", nodeId=pair.b)["output"]
+    assert "does not show what is typed" in pair.error(pair.a, "agent_send", nodeId=pair.b, text="no", messageId="m3")
+    assert host.value("terminal_read", nodeId=pair.b)["output"] == before
+
+
+def test_an_agent_that_asks_its_user_gets_no_task_until_that_is_answered(pair, tmp_path):
+    host = pair.host
+    agent = tmp_path / "asking"
+    agent.write_text("#!/bin/sh\nprintf 'May I?\\n\u276f 1. Yes\\n  2. No\\n'; read x; clear; echo ready; exec cat\n")
+    agent.chmod(0o755)
+    preferences = host.data / "agent-tools" / "preferences.json"
+    preferences.write_text(json.dumps({"customAgent": {"executable": str(agent)}}))
+    node = host.value("agent_launch", agent="custom")["nodeId"]
+    assert pair.link("link", pair.a, node).returncode == 0
+    host.wait_for_text(node, "2. No")
+    error = pair.error(pair.a, "agent_send", nodeId=node, text="too early", messageId="m1")
+    assert "asks its user something; nothing was typed" in error
+    assert "too early" not in host.value("terminal_read", nodeId=node)["output"]
+    host.value("terminal_input", nodeId=node, text="\r")
+    host.wait_for_text(node, "ready")
+    assert pair.value(pair.a, "agent_send", nodeId=node, text="in time", messageId="m2")["state"] == "submitted"
+    assert "in time" in host.wait_for_text(node, "in time")
+
+
+def task_of(host, node: str) -> str:
+    """The id of the task that stands last in a terminal."""
+    return re.findall(r"Task ID: ([0-9a-f-]{36})", host.value("terminal_read", nodeId=node)["output"])[-1]
 
 
 SHELLS = {
