@@ -328,6 +328,7 @@ def test_a_line_that_the_terminal_itself_edits_is_dropped_too(pair, tmp_path):
     """A person has begun to type while a program runs that reads whole lines."""
     lines = tmp_path / "lines"
     pair.shell(pair.b, f"cat > {lines}")
+    until(lines.exists, "the program")  # before, the shell would not show what is typed
     pair.host.value("terminal_input", nodeId=pair.b, text="half a line")
     pair.host.wait_for_text(pair.b, "half a line")
     task = pair.send("the task", "m1")
