@@ -83,7 +83,7 @@ class PlainDirectory:
             path = os.fsdecode(read_small(self._pointer()))
         except OSError:
             return None
-        return path if _is_plain(path) and is_ours(path) else None
+        return path if os.path.basename(path).startswith(_PREFIX) and _is_plain(path) and is_ours(path) else None
 
 
 def _is_plain(directory: str) -> bool:
