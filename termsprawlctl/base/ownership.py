@@ -9,6 +9,7 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
 _MAX_LINKS = 40  # as many as the system itself follows
@@ -109,6 +110,17 @@ def _way(path: str) -> Iterator[tuple[str, os.stat_result]]:
         if path == os.path.dirname(path):
             return
         path = os.path.dirname(path)
+
+
+def peer_of(connected: socket.socket) -> tuple[int, int] | None:
+    """(process id, user id) of who listens at the other end of a local socket; None where the system does not tell."""
+    import socket
+    import struct
+
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    pid, uid, _ = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return pid, uid
 
 
 def is_planted(status: os.stat_result) -> bool:

@@ -54,11 +54,12 @@ def run(
     cwd: str | None = None,
     with_its_own: bool = False,
     when_late: str = "",
+    inherited: tuple[int, ...] = (),
 ) -> Completed:
     """Run a child to its end; `stdin` is all that it can read. argv[0] is found by find_program().
 
     `with_its_own`: whatever ends this, nothing of the child's process group goes on.
-    `when_late`: what to do when it does not end in time.
+    `when_late`: what to do when it does not end in time. `inherited`: descriptors that it gets.
     Raises CtlError when it cannot be started or takes longer than timeout_s (it is then
     killed).
     """
@@ -78,6 +79,7 @@ def run(
             env=environment,
             cwd=cwd,
             start_new_session=with_its_own,
+            pass_fds=inherited,
         )
     except OSError as error:
         raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None

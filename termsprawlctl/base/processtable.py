@@ -84,7 +84,7 @@ def stat_fields(pid: int) -> list[str]:
     return read_proc(pid, "stat").decode("utf-8", "replace").rpartition(")")[2].split()
 
 
-def read_proc(pid: int, name: str) -> bytes:
+def read_proc(pid: int | str, name: str) -> bytes:
     """The file /proc/PID/NAME; b"" when there is no such process, or it hides that. Raises OSError as stat_fields()."""
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:
@@ -138,6 +138,30 @@ def command_line_of(pid: int) -> list[str]:
         words = read_proc(pid, "cmdline").decode("utf-8", "replace")
         return words.rstrip("\0").split("\0") if words else []
     return column("args", pid).split()
+
+
+def free_descriptors(pid: int | str = "self", *, but_sockets: bool = False) -> int | None:
+    """How many more files a process may open (Linux); None where that cannot be told.
+
+    `but_sockets`: as if it had no sockets. Raises OSError where this process itself can open none.
+    """
+    limit = next((line for line in read_proc(pid, "limits").splitlines() if line.startswith(b"Max open files")), b"")
+    word = limit[len(b"Max open files") :].split()[:1]
+    folder = f"/proc/{pid}/fd"
+    try:
+        taken = [os.path.join(folder, name) for name in os.listdir(folder)]
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    if but_sockets:
+        taken = [path for path in taken if not _link_of(path).startswith("socket:")]
+    return int(word[0]) - len(taken) if word and word[0].isdigit() else None
+
+
+def _link_of(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""  # closed meanwhile
 
 
 def on_terminal(tty: str) -> list[int]:

@@ -16,12 +16,13 @@ Of 3.2 itself is known that it splits the path of a configuration file at every 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
 
 from .errors import CtlError
-from .processes import environment_without, find_program, run
+from .processes import Completed, environment_without, find_program, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 OLDEST = (3, 2)  # see above
 # sun_path holds 108 bytes on Linux and 104 on macOS, a NUL included.
 MAX_SOCKET_PATH_BYTES = 103 if os.uname().sysname == "Darwin" else 107
+# The name of one of its own descriptors to a process on Linux; a client connects to a socket by it.
+_DESCRIPTOR = "/proc/self/fd/%d"
 COMMAND_TIMEOUT_S = 10.0  # a healthy server answers in milliseconds
 MAX_QUOTED_CHARS = 200  # of what a broken program says
 _INSTALL = "Install tmux 3.2 or newer (Debian, Ubuntu: sudo apt-get install tmux)."
@@ -98,22 +101,56 @@ class Tmux:
             raise TmuxError(f"can't find pane: {target}")
         return text.rstrip("\n")
 
+    def completed(
+        self, *commands: tuple[str, ...], stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S
+    ) -> Completed:
+        """What comes of commands in one step, whatever tmux says to them.
+
+        Raises CtlError where it does not answer, cannot be run or is not ours to talk to.
+        """
+        return self._completed(self.argv(*commands), stdin, timeout_s)
+
     def _run(self, argv: list[str], stdin: bytes, timeout_s: float) -> str:
-        if "-S" in self.base:
-            refuse_foreign_socket(self.base[self.base.index("-S") + 1])
-        environment = server_environment()
-        done = run(
-            argv,
-            stdin=stdin,
-            timeout_s=timeout_s,
-            environment=environment,
-            with_its_own=self._is_apart,
-            when_late=_HANGS,
-        )
+        done = self._completed(argv, stdin, timeout_s)
         if done.status != 0:
             text = done.stderr.decode("utf-8", "replace").strip()
             raise TmuxError(text or f"tmux failed with status {done.status}")
         return done.stdout.decode("utf-8", "replace")
+
+    def _completed(self, argv: list[str], stdin: bytes, timeout_s: float) -> Completed:
+        if "-S" not in self.base:
+            return self._client(argv, stdin, timeout_s)
+        place = argv.index("-S") + 1
+        path, starts = argv[place], "new-session" in argv
+        try:
+            held = open_socket(path)
+        except OSError as error:
+            if starts:
+                return self._client(argv, stdin, timeout_s)
+            # In tmux's own words, and without it: who knows what is there by the time that it looks.
+            return Completed(1, b"", os.fsencode(f"error connecting to {path} ({error.strerror})"))
+        try:
+            if held is None or (starts and not _is_listening(held)):
+                return self._client(argv, stdin, timeout_s)
+            # What was looked at is what it connects to, whatever takes the name meanwhile.
+            inside = _DESCRIPTOR % held
+            done = self._client([*argv[:place], inside, *argv[place + 1 :]], stdin, timeout_s, held)
+            done.stderr = done.stderr.replace(inside.encode(), os.fsencode(path))
+            return done
+        finally:
+            if held is not None:
+                os.close(held)
+
+    def _client(self, argv: list[str], stdin: bytes, timeout_s: float, *inherited: int) -> Completed:
+        return run(
+            argv,
+            stdin=stdin,
+            timeout_s=timeout_s,
+            environment=server_environment(),
+            with_its_own=self._is_apart,
+            when_late=_HANGS,
+            inherited=inherited,
+        )
 
 
 def exact(session: str) -> str:
@@ -182,28 +219,65 @@ def version(answer: str) -> tuple[int, int]:
 def refuse_foreign_socket(path: str) -> None:
     """Raise CtlError where another user's server listens there, or another user could put theirs there.
 
-    Whoever owns a server decides what a client of it shows and runs. Directories for temporary
-    files are cleared now and then, and anybody may make a new one of the old name there: so
-    this is asked before each use, not once.
+    For a command that is started by the name of the socket. Directories for temporary files are cleared now and
+    then, and anybody may make a new one of the old name there: so this is asked before each use, not once.
     """
-    from .ownership import others_may_write, roots
+    with contextlib.suppress(OSError):  # there is none, or none that can be reached: tmux will say so
+        held = open_socket(path)
+        if held is not None:
+            os.close(held)
+
+
+def open_socket(path: str) -> int | None:
+    """A descriptor of a server's socket, which is this user's; None where the system cannot connect by one.
+
+    Whoever owns a server decides what a client of it shows and runs. Raises CtlError as refuse_foreign_socket(),
+    OSError where there is no socket.
+    """
+    from .ownership import open_directory, others_may_write, roots
 
     ours = os.getuid()
-    for place, what, owners in (
-        (os.path.dirname(path) or ".", "socket's directory", {ours, *roots()}),
-        (path, "socket", {ours}),
-    ):
+    folder = os.path.dirname(path) or "."
+    held = None
+    directory = open_directory(folder)
+    try:
+        status = os.fstat(directory)
+        _refuse_owner(status, {ours, *roots()}, "socket's directory", folder)
+        if others_may_write(status) and not status.st_mode & stat.S_ISVTX:
+            raise CtlError(f"other users may write to {folder}, where the tmux socket is.", "Try: chmod go-w there.")
+        if os.path.exists(_DESCRIPTOR % directory):  # Linux, with /proc
+            held = os.open(os.path.basename(path), os.O_PATH | os.O_CLOEXEC, dir_fd=directory)
+        status = os.stat(os.path.basename(path), dir_fd=directory) if held is None else os.fstat(held)
+        _refuse_owner(status, {ours}, "socket", path)
+    except BaseException:
+        if held is not None:
+            os.close(held)
+        raise
+    finally:
+        os.close(directory)
+    return held
+
+
+def _refuse_owner(status: os.stat_result, owners: set[int], what: str, path: str) -> None:
+    if status.st_uid not in owners:
+        raise CtlError(
+            f"the tmux {what} {path} belongs to another user (uid {status.st_uid}, this is uid {os.getuid()}).",
+            "Run this as that user.",
+        )
+
+
+def _is_listening(held: int) -> bool:
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
         try:
-            status = os.stat(place)
+            client.connect(_DESCRIPTOR % held)
+        except ConnectionRefusedError:
+            return False
         except OSError:
-            return  # there is none, or none that can be reached: tmux will say so
-        if status.st_uid not in owners:
-            raise CtlError(
-                f"the tmux {what} {place} belongs to another user (uid {status.st_uid}, this is uid {ours}).",
-                "Run this as that user.",
-            )
-        if stat.S_ISDIR(status.st_mode) and others_may_write(status) and not status.st_mode & stat.S_ISVTX:
-            raise CtlError(f"other users may write to {place}, where the tmux socket is.", "Try: chmod go-w there.")
+            return True  # it has many to serve, or the system lacks something: tmux will say so
+    return True
 
 
 def check_socket_path(path: str) -> None:

@@ -44,7 +44,6 @@ def screens_of(paths: DataPaths, node_ids: list[str]) -> dict[str, list[str]]:
     found = {}
     for node_id in node_ids:
         try:
-            tmux.refuse_foreign_socket(paths.tmux_socket())
             server = tmux.Tmux(tmux.find(), *paths.tmux_base_args())
             shown = server.run("capture-pane", "-p", "-t", tmux.exact_pane(SESSION_PREFIX + node_id))
         except (OSError, CtlError):
@@ -64,7 +63,6 @@ def _links(folder: str) -> list[tuple[str, str]]:
 def running(paths: DataPaths) -> dict[str, str] | None:
     """Node id to the program in front, for every terminal that is alive; None where tmux cannot tell."""
     try:
-        tmux.refuse_foreign_socket(paths.tmux_socket())
         listing = tmux.Tmux(tmux.find(), *paths.tmux_base_args()).run("list-panes", "-a", "-F", _FORMAT)
     except (OSError, CtlError):
         return None

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import re
 import socket
-import sys
 from dataclasses import dataclass
 
 from ..app.peer import owner_of_listener
-from ..base.ownership import roots
+from ..base.ownership import peer_of, roots
 from .emulators import WAYLAND, X11
 
 CONNECT_TIMEOUT_S = 1.0  # local sockets answer at once; a full queue must not hold us
@@ -120,7 +119,5 @@ def _server_of(sock: socket.socket) -> int | None:
     """The user id of who listens at the other end; None where the system does not tell."""
     if sock.family == socket.AF_INET:
         return owner_of_listener(sock.getpeername()[1], sock.getsockname()[1])
-    if not hasattr(socket, "SO_PEERCRED"):
-        return None
-    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # pid, uid, gid
-    return int.from_bytes(credentials[4:8], sys.byteorder)
+    peer = peer_of(sock)
+    return peer and peer[1]

@@ -21,6 +21,7 @@ from support.running_host import RunningHost
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.base.files import write_output
+from termsprawlctl.base.tmux import Tmux, find
 from termsprawlctl.install.configfile import ConfigFile
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user as well")
@@ -184,3 +185,43 @@ def test_a_short_socket_lies_where_nobody_else_can_make_one_wherever_that_is_pos
     finally:
         running.stop("--kill-sessions")
     assert os.listdir(place / "home" / ".local" / "state" / "termsprawlctl") == []
+
+
+@pytest.mark.parametrize("command", [("list-sessions",), ("new-session", "-d", "-s", "two", "sleep 600")])
+def test_tmux_talks_to_the_socket_that_was_looked_at_whatever_has_taken_its_name_by_then(place, command):
+    """The attacker acts in the very moment between our look and what tmux does."""
+    folder, path = place / "shared" / "sockets", place / "shared" / "sockets" / "tmux"
+    folder.mkdir(mode=0o700)
+    tmux = Tmux(find(), "-S", str(path), "-f", "/dev/null")
+    tmux.run("new-session", "-d", "-s", "one", "sleep 600")
+    with Other(taking(str(folder))) as other:
+        assert other.lines.readline() == "ready\n"
+        late = place / "ours" / "tmux"
+        late.write_text(
+            f"#!/bin/sh\nmv {folder} {place}/ours/away\n"
+            f'while [ ! -S {path} ]; do sleep 0.01; done\nexec {find()} "$@"\n'
+        )
+        late.chmod(0o700)
+        try:
+            Tmux(str(late), "-S", str(path), "-f", "/dev/null").run(*command)
+            assert other.lines.readline() == "taken\n"
+            with pytest.raises(CtlError, match="belongs to another user"):
+                tmux.run(*command)
+            os.kill(other._pid, signal.SIGKILL)
+            assert other.lines.read() == ""
+        finally:
+            held = Tmux(find(), "-S", str(place / "ours" / "away" / "tmux"))
+            names = held.run("list-sessions", "-F", "#{session_name}").split()
+            held.run("kill-server")
+    assert names == (["one", "two"] if command[0] == "new-session" else ["one"])
+
+
+def test_a_command_for_a_server_that_is_not_there_does_not_look_for_it_a_second_time(place):
+    """Whoever takes the place of one that is missing is not met by chance."""
+    ran = place / "ours" / "ran"
+    binary = place / "ours" / "tmux"
+    binary.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    binary.chmod(0o700)
+    with pytest.raises(CtlError, match="No such file"):
+        Tmux(str(binary), "-S", str(place / "shared" / "sockets" / "tmux")).run("list-sessions")
+    assert not ran.exists()

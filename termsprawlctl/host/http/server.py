@@ -14,6 +14,7 @@ import os
 import resource
 import selectors
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -36,6 +37,8 @@ MAX_CONNECTIONS = 256
 # terminals' pipes, which share the rest by halves.
 RESERVED_DESCRIPTORS = 48
 MIN_CONNECTIONS = 8
+# So many are kept from clients that have shown no token: a call starts a tmux with three pipes and opens a file.
+KEPT_DESCRIPTORS = 10
 # Of many calls at once the next waits for a place; who is older than that and showed no token makes room.
 PLACE_WAIT_S = 2.0
 PROOF_WAIT_S = 0.1
@@ -108,7 +111,10 @@ class Server:
 
     def __init__(self, host: Any, path: str = "") -> None:
         self._host = host
-        self._max_connections = connections_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._max_connections = connections_within(descriptors)
+        # The system gives the lowest number that is free: from this one on they run out.
+        self._crowded_from = descriptors - KEPT_DESCRIPTORS if descriptors >= 0 else sys.maxsize
         self._listeners, self.port = _listeners(path)
         self.url = f"http://127.0.0.1:{self.port}/call"
         self._selector = selectors.DefaultSelector()
@@ -190,6 +196,9 @@ class Server:
                     self._drop_stranger(0.0)
                     self._stop_accepting(SHORTAGE_PAUSE_S)
                 return
+            if connected.fileno() >= self._crowded_from:
+                for _ in "ab":  # two for one, so that they become fewer
+                    self._drop_stranger(0.0)
             connected.setblocking(False)
             connection = Connection(connected, port)
             with self._lock:

@@ -6,13 +6,16 @@ node and the project that it belongs to.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
 
 from ...base.errors import CtlError
 from ...base.layout import SESSION_PREFIX, tmux_session
+from ...base.processtable import environment_of, has_proc
 from ...base.tmux import TmuxError, exact, exact_pane, for_format
+from ...base.waiting import until
 from .panes import NODE_OPTION, PANE_OPTION, PROJECT_OPTION, EndedError, Panes
 from .server import Server, TargetGoneError
 
@@ -24,6 +27,7 @@ MAX_READ_CHARS = 100_000
 # empty prompt) is taken as ready after this.
 READY_WAIT_S = 3.0
 READY_POLL_S = 0.02
+BEGIN_WAIT_S = 1.0  # until a new program is the one that was asked for
 # Most reads end within so many lines; only longer ones pay for the whole history.
 FIRST_READ_LINES = 1_000
 
@@ -51,13 +55,15 @@ class Terminals:
         """Start a login shell for a node, or argv, and wait until it shows something."""
         if not os.access(folder, os.X_OK):  # tmux would start it in another folder
             raise CtlError(f"The folder {folder} cannot be entered; no terminal was started.", "Check its permissions.")
+        wanted = os.stat(folder)
         name = tmux_session(node_id)
         variables = [word for key, value in environment.items() for word in ("-e", f"{key}={value}")]
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         argv = argv or self._login_shell()
         command = ["--", *_never_through_a_shell(argv)] if argv else []
-        begin = ["new-session", "-d", "-P", "-F", "#{pid}", "-s", name, "-c", for_format(folder)]
+        begin = ["new-session", "-d", "-P", "-F", "#{pid} #{pane_pid}", "-s", name, "-c", for_format(folder)]
         self._server.refuse_second()
+        self._server.refuse_without_room()
         try:
             # In one step: a session without its project would belong to nobody.
             answer = self._server.run_all(
@@ -71,7 +77,15 @@ class Terminals:
             self.kill(node_id)
             raise CtlError(f"The terminal could not be started ({error.message}).", error.remedy) from None
         # Known in the same step: from now on its socket may be deleted with the directory around it.
-        self._server.note(answer)
+        pid, _, pane_pid = answer.strip().partition(" ")
+        self._server.note(pid)
+        elsewhere = _started_elsewhere(pane_pid, folder, wanted, environment)
+        if elsewhere is not None:
+            self.kill(node_id)
+            raise CtlError(
+                f"The terminal was started in {elsewhere} and not in {folder}, and ended again.",
+                "Somebody moved the folder, or tmux may not enter it: look at it, then try again.",
+            )
         self._wait_until_ready(node_id)
 
     def project_of(self, node_id: str) -> str | None:
@@ -206,6 +220,30 @@ class Terminals:
                     "The terminal's shell ended at once.", "Check the login shell's start-up files."
                 ) from None
             time.sleep(READY_POLL_S)
+
+
+def _started_elsewhere(pid: str, folder: str, wanted: os.stat_result, environment: dict[str, str]) -> str | None:
+    """The folder that tmux chose for a new program where it is not the wanted one; None where it is, or cannot be seen.
+
+    tmux takes the home directory or / for a folder that it cannot enter, and says in PWD which one; where the folder
+    is another one by now, PWD has its name. A program may have gone elsewhere by itself meanwhile.
+    """
+    entries: list[bytes] = []
+
+    def has_begun() -> bool:  # before, it has the environment of tmux itself
+        entries[:] = environment_of(int(pid))
+        return any(os.fsencode(f"{name}={value}") in entries for name, value in environment.items())
+
+    if not pid.isdigit() or not has_proc() or not until(has_begun, BEGIN_WAIT_S, READY_POLL_S):
+        return None
+    chosen = os.fsdecode(next((entry[len(b"PWD=") :] for entry in entries if entry.startswith(b"PWD=")), b""))
+    if chosen not in (folder, "/", os.environ.get("HOME")):
+        return None
+    for place in (chosen, f"/proc/{pid}/cwd"):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(place), wanted):
+                return None
+    return "another folder of that name" if chosen == folder else chosen
 
 
 def _never_through_a_shell(argv: list[str]) -> list[str]:

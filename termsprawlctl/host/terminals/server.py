@@ -10,16 +10,30 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
+import socket
+import threading
 import time
 
 from ...base.errors import CtlError
 from ...base.files import Explained, read_small, remove_quietly, write_atomically
-from ...base.processtable import command_line_of
+from ...base.ownership import peer_of
+from ...base.processtable import command_line_of, free_descriptors
 from ...base.tmux import Tmux, TmuxError
 
 END_WAIT_S = 5.0  # a server that is told to end takes its programs along first
 _POLL_S = 0.02
+# Of the files that a process may open, so many have to be free for one terminal more and for all that ends one. In
+# the server: its terminal and pipe, and three for each command that comes meanwhile. Here, where clients without a
+# token are dropped for it: the terminal's pipe, a tmux with its pipes, a file, and connections.
+ROOM_IN_SERVER = 12
+ROOM_HERE = 16
+# What one tmux command takes of this process while it starts; so many wait for their turn as do not fit into what
+# is left beside the rest.
+DESCRIPTORS_A_COMMAND = 9
+MAX_COMMANDS = 64
+_RESERVED = 40
 # Seen with tmux 3.3a.
 _NOT_FOUND = ("can't find ", "no such ", "no current ", "no sessions")
 _NOBODY_LISTENS = ("no server running", "No such file or directory", "lost server", "server exited")
@@ -42,16 +56,23 @@ class Server(Tmux):
         super().__init__(binary, *socket_args)
         self._record = record
         self._pid: int | None = None
+        self._turns = threading.Semaphore(commands_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
 
     @property
     def socket(self) -> str:
         return self.base[self.base.index("-S") + 1]
 
     def pid(self) -> int | None:
-        """The server's process id, once it is known to this host or an earlier one."""
+        """The server's process id, once it is known to this host or an earlier one, or the system tells it."""
         if self._pid is None and self._record:
             with contextlib.suppress(OSError, ValueError):
                 self._pid = int(read_small(self._record, 32))
+        if self._pid is None:
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+                client.setblocking(False)  # a server that stands still has a queue all the same, unless it is full
+                client.connect(self.socket)
+                peer = peer_of(client)
+                self._pid = peer[0] if peer and peer[1] == os.getuid() else None
         return self._pid
 
     def note(self, pid: str) -> None:
@@ -82,6 +103,21 @@ class Server(Tmux):
         """Raise TmuxError where a new session would start a second server beside one that lost its socket."""
         if not os.path.exists(self.socket) and self.is_running():
             raise self._unreachable(f"error connecting to {self.socket} (No such file or directory)")
+
+    def refuse_without_room(self) -> None:
+        """Raise CtlError where one terminal more would leave too few descriptors for ending it."""
+        pid = self.pid()
+        with Explained("cannot start a terminal"):
+            here = free_descriptors(but_sockets=True)
+            there = free_descriptors(pid) if pid and self.is_running() else None
+        for whose, free, needed in (("this host", here, ROOM_HERE), ("its tmux server", there, ROOM_IN_SERVER)):
+            if free is not None and free < needed:
+                raise CtlError(
+                    f"There is no room for another terminal: {whose} may open only {max(0, free)} more files, and one "
+                    f"more terminal takes {needed} to use and end. No terminal was started.",
+                    "Close one with terminal_close, or end all with `termsprawlctl host stop --kill-sessions` and "
+                    "start the host again with a higher limit (ulimit -n).",
+                )
 
     def end(self) -> None:
         """End the server with all that runs in it, also where it does not listen or stands still."""
@@ -121,7 +157,8 @@ class Server(Tmux):
 
     def _run(self, words: list[str], stdin: bytes, timeout_s: float) -> str:
         try:
-            return super()._run(words, stdin, timeout_s)
+            with self._turns:
+                return super()._run(words, stdin, timeout_s)
         except TmuxError as error:
             raise self._explained(error) from None
 
@@ -146,3 +183,10 @@ class Server(Tmux):
             f"tmux said: {text}; but its server (process {self._pid}) runs, and the terminals in it go on.",
             f"`kill -USR1 {self._pid}` makes it listen again.",
         )
+
+
+def commands_within(descriptors: int) -> int:
+    """How many tmux commands may run at once in a process that may have so many descriptors (-1: any number)."""
+    if descriptors < 0:
+        return MAX_COMMANDS
+    return max(1, min(MAX_COMMANDS, (descriptors - _RESERVED) // DESCRIPTORS_A_COMMAND))

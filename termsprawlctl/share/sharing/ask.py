@@ -9,8 +9,7 @@ import asyncio
 from dataclasses import dataclass
 
 from ...base.errors import CtlError
-from ...base.processes import run
-from ...base.tmux import Tmux, server_environment
+from ...base.tmux import Tmux
 
 # A tmux that takes longer is stuck.
 ANSWER_S = 1.0
@@ -33,13 +32,13 @@ class Answer:
 async def ask(tmux: Tmux, *commands: tuple[str, ...], timeout_s: float = ANSWER_S) -> Answer | None:
     """Run commands in one step, up to the first that tmux refuses; None when it does not answer."""
     # In a thread: asyncio's own would wait for pipes that a stopped server holds.
-    return await asyncio.get_running_loop().run_in_executor(None, _run, tmux.argv(*commands), timeout_s)
+    return await asyncio.get_running_loop().run_in_executor(None, _run, tmux, commands, timeout_s)
 
 
-def _run(argv: list[str], timeout_s: float) -> Answer | None:
+def _run(tmux: Tmux, commands: tuple[tuple[str, ...], ...], timeout_s: float) -> Answer | None:
     try:
         # A process group of its own: Ctrl-C in our terminal is for us.
-        done = run(argv, timeout_s=timeout_s, environment=server_environment(), with_its_own=True)
+        done = tmux.apart().completed(*commands, timeout_s=timeout_s)
     except CtlError:
         return None
     text = done.stdout.decode("utf-8", "replace")
