@@ -123,6 +123,19 @@ def peer_of(connected: socket.socket) -> tuple[int, int] | None:
     return pid, uid
 
 
+def server_of(path: str) -> tuple[int, int] | None:
+    """Like peer_of() for whoever listens on the local socket at `path`.
+
+    Raises ConnectionRefusedError where nobody does, another OSError where that cannot be told.
+    """
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)  # a server that stands still has a queue all the same, unless it is full
+        client.connect(path)
+        return peer_of(client)
+
+
 def is_planted(status: os.stat_result) -> bool:
     """Whether it is a link, fifo or socket of another user.
 

@@ -267,16 +267,14 @@ def _refuse_owner(status: os.stat_result, owners: set[int], what: str, path: str
 
 
 def _is_listening(held: int) -> bool:
-    import socket
+    from .ownership import server_of
 
-    with socket.socket(socket.AF_UNIX) as client:
-        client.setblocking(False)
-        try:
-            client.connect(_DESCRIPTOR % held)
-        except ConnectionRefusedError:
-            return False
-        except OSError:
-            return True  # it has many to serve, or the system lacks something: tmux will say so
+    try:
+        server_of(_DESCRIPTOR % held)
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True  # it has many to serve, or the system lacks something: tmux will say so
     return True
 
 

@@ -58,6 +58,7 @@ ALLOWED = {
         "host/http/server.py": "listens on 127.0.0.1 by number, and on a unix socket in its private directory",
         "agents/runs/child.py": "a pair of sockets, to its own child",
         "doctor/connection.py": "127.0.0.1, see transport.HOST",
+        "base/ownership.py": "a unix socket, to ask who listens there",
         "base/waiting.py": "reads from the sockets of others",
     },
 }

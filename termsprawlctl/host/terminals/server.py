@@ -12,13 +12,12 @@ import contextlib
 import os
 import resource
 import signal
-import socket
 import threading
 import time
 
 from ...base.errors import CtlError
 from ...base.files import Explained, read_small, remove_quietly, write_atomically
-from ...base.ownership import peer_of
+from ...base.ownership import server_of
 from ...base.processtable import command_line_of, free_descriptors
 from ...base.tmux import Tmux, TmuxError
 
@@ -68,10 +67,8 @@ class Server(Tmux):
             with contextlib.suppress(OSError, ValueError):
                 self._pid = int(read_small(self._record, 32))
         if self._pid is None:
-            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
-                client.setblocking(False)  # a server that stands still has a queue all the same, unless it is full
-                client.connect(self.socket)
-                peer = peer_of(client)
+            with contextlib.suppress(OSError):
+                peer = server_of(self.socket)
                 self._pid = peer[0] if peer and peer[1] == os.getuid() else None
         return self._pid
 
