@@ -113,8 +113,7 @@ class Server:
         self._host = host
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._max_connections = connections_within(descriptors)
-        # The system gives the lowest number that is free: from this one on they run out.
-        self._crowded_from = descriptors - KEPT_DESCRIPTORS if descriptors >= 0 else sys.maxsize
+        self._crowded_from = crowded_from(descriptors)
         self._listeners, self.port = _listeners(path)
         self.url = f"http://127.0.0.1:{self.port}/call"
         self._selector = selectors.DefaultSelector()
@@ -196,9 +195,8 @@ class Server:
                     self._drop_stranger(0.0)
                     self._stop_accepting(SHORTAGE_PAUSE_S)
                 return
-            if connected.fileno() >= self._crowded_from:
-                for _ in "ab":  # two for one, so that they become fewer
-                    self._drop_stranger(0.0)
+            for _ in range(2 if connected.fileno() >= self._crowded_from else 0):  # two for one: they become fewer
+                self._drop_stranger(0.0)
             connected.setblocking(False)
             connection = Connection(connected, port)
             with self._lock:
@@ -443,3 +441,8 @@ def connections_within(descriptors: int) -> int:
     if descriptors < 0:
         return MAX_CONNECTIONS
     return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, (descriptors - RESERVED_DESCRIPTORS) // 2))
+
+
+def crowded_from(descriptors: int) -> int:
+    """The number of the descriptor from which on they run out: the system gives the lowest that is free."""
+    return descriptors - KEPT_DESCRIPTORS if descriptors >= 0 else sys.maxsize
