@@ -377,14 +377,7 @@ class Server:
     def _finish(self, connection: Connection, answer: bytes) -> None:
         """Send what a client takes its time for, and close."""
         with connection.socket as client, contextlib.suppress(OSError):  # it is gone or too slow: nobody is left
-            client.settimeout(REQUEST_DEADLINE_S)
-            client.sendall(answer)
-            # What it sent beyond its request is read first: closing would reset the connection and lose the answer.
-            client.shutdown(socket.SHUT_WR)
-            deadline = Deadline(LINGER_S)
-            client.settimeout(LINGER_S)
-            while client.recv(READ_BYTES):
-                client.settimeout(deadline.left_s())
+            _send_patiently(client, answer)
         self._forget()
 
     def _forget(self) -> None:
@@ -434,6 +427,17 @@ def _at_path(path: str) -> socket.socket:
         bound.close()
         raise
     return bound
+
+
+def _send_patiently(client: socket.socket, answer: bytes) -> None:
+    client.settimeout(REQUEST_DEADLINE_S)
+    client.sendall(answer)
+    # What it sent beyond its request is read first: closing would reset the connection and lose the answer.
+    client.shutdown(socket.SHUT_WR)
+    deadline = Deadline(LINGER_S)
+    client.settimeout(LINGER_S)
+    while client.recv(READ_BYTES):
+        client.settimeout(deadline.left_s())
 
 
 def connections_within(descriptors: int) -> int:
