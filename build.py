@@ -75,7 +75,7 @@ GROUPS = {
     """,
     # on top of it, before the first answer of `mcp`; what `mcp agent` adds would take the file over 1 MiB
     "more": """
-        app.bridge base.layout base.log base.program base.text base.threads cli.commands.mcp
+        app.bridge cli.arguments base.layout base.log base.program base.text base.threads cli.commands.mcp
         mcp mcp.calls mcp.dispatch mcp.options mcp.protocol mcp.provider mcp.server mcp.stdio mcp.work mcp.workers
         operations operations.arguments operations.guides operations.schema operations.table
     """,

@@ -8,7 +8,6 @@ that an app that restarted on another port is found by the next call.
 from __future__ import annotations
 
 import os
-import re
 
 from ..base.files import read_object
 
@@ -18,11 +17,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 ENVIRONMENT_VARIABLE = "TERMSPRAWL_SESSION_FILE"
-# The one form the app writes. Anything else (names, other notations of
+# The one form the app writes, with an optional query. Anything else (names, other notations of
 # 127.0.0.1, user info, control characters, backslashes, another path) might be
 # resolved to somewhere else by somebody, and must not see the token. A fragment (#)
 # is no part of what is sent.
-_ENDPOINT = re.compile(r'http://127\.0\.0\.1:([0-9]{1,5})(/call(?:\?[!"$-\[\]-~]*)?)', re.ASCII)
+_ORIGIN, _PATH = "http://127.0.0.1:", "/call"
+_NOT_IN_A_QUERY = "#\\"
 
 
 class Unavailable(Exception):
@@ -64,7 +64,7 @@ def locate(session_path: str) -> Target:
     token = read_named(session_path, "session file").get("token")
     if not isinstance(token, str) or not token:
         raise Unavailable(f"the session file {session_path} holds no token")
-    if not re.fullmatch(r"[!-~]+", token):
+    if not _is_visible(token):
         raise Unavailable(f"the token in the session file {session_path} cannot be sent in an HTTP header")
     path = endpoint_file(session_path)
     port, request_target = parse_endpoint(read_named(path, "endpoint file").get("url"))
@@ -73,10 +73,18 @@ def locate(session_path: str) -> Target:
 
 def parse_endpoint(url: object) -> tuple[int, str]:
     """(port, request target) of an endpoint URL. Raises Unavailable unless it is exactly ours."""
-    match = _ENDPOINT.fullmatch(url) if isinstance(url, str) else None
-    if not match or not 1 <= int(match.group(1)) <= 65535:
-        raise Unavailable("Invalid local endpoint")
-    return int(match.group(1)), match.group(2)
+    if isinstance(url, str) and url.startswith(_ORIGIN) and _is_visible(url):
+        port, slash, rest = url[len(_ORIGIN) :].partition("/")
+        path, _, query = f"{slash}{rest}".partition("?")
+        is_ours = path == _PATH and not any(one in query for one in _NOT_IN_A_QUERY)
+        if is_ours and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535:
+            return int(port), slash + rest
+    raise Unavailable("Invalid local endpoint")
+
+
+def _is_visible(text: str) -> bool:
+    """Whether it is ASCII without blanks and control characters."""
+    return all("!" <= character <= "~" for character in text)
 
 
 def read_named(path: str, what: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ sandboxes) nobody knows.
 
 from __future__ import annotations
 
-import socket
+import _socket as socket  # as in transport
 import sys
 
 TYPE_CHECKING = False
@@ -42,10 +42,13 @@ def owner_of_listener(port: int, client_port: int) -> int | None:
     That of the listening socket; where it is closed by now, that of the connection's other end.
     """
     try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as monitor:
+        monitor = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG)
+        try:
             monitor.settimeout(_ANSWER_S)
             owner = _ask(monitor, port, 0)
             return _ask(monitor, port, client_port) if owner is None else owner
+        finally:
+            monitor.close()
     except (OSError, AttributeError):  # not permitted here, or not Linux
         return from_tables(port, client_port)
 

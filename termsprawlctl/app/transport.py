@@ -8,11 +8,12 @@ stays on this machine.
 
 from __future__ import annotations
 
+# The socket module proper loads enum and selectors for names: as much as all the rest of a quick call.
+import _socket as socket
 import errno
 import io
 import os
-import selectors
-import socket
+import select
 
 from ..base import jsontext
 from ..base.waiting import Deadline, DeadlineReader
@@ -140,11 +141,14 @@ def _exchange(
     target: Target, request: bytes, deadline: Deadline, connected: Connected | None, begun: Begun | None
 ) -> bytes:
     try:
-        with _connect(target, deadline) as sock:
+        sock = _connect(target, deadline)
+        try:
             _refuse_another_users(sock, target)
             if connected is not None:
                 connected(sock)
             return _ask(sock, target, request, deadline, begun)
+        finally:
+            sock.close()
     except (TimeoutError, socket.timeout):
         raise Unavailable(f"{_LATE} {deadline.seconds:g} s") from None
     except http1.TooLarge:
@@ -256,19 +260,19 @@ class _Sending:
         return self._early
 
     def _send_rest(self, view: memoryview) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._sock, selectors.EVENT_READ | selectors.EVENT_WRITE)
-            while view and not self._answered:
-                for _, ready in selector.select(self._deadline.left_s()):
-                    try:
-                        if ready & selectors.EVENT_READ:
-                            self._receive()
-                        if ready & selectors.EVENT_WRITE and not self._answered:
-                            view = view[self._sock.send(view) :]
-                    except BlockingIOError:
-                        continue
-                    except OSError:
-                        self._answered = True  # or nothing came; reading will tell
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN | select.POLLOUT)
+        while view and not self._answered:
+            for _, ready in poll.poll(1000 * self._deadline.left_s()):
+                try:
+                    if ready & ~select.POLLOUT:
+                        self._receive()
+                    if ready & select.POLLOUT and not self._answered:
+                        view = view[self._sock.send(view) :]
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    self._answered = True  # or nothing came; reading will tell
 
     def _receive(self) -> None:
         data = self._sock.recv(_CHUNK_BYTES)

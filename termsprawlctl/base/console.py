@@ -9,7 +9,6 @@ characters go by paint().
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 
@@ -157,6 +156,8 @@ class Notice:
         self._timer.daemon = True
 
     def __enter__(self) -> None:
+        import contextlib
+
         if not self._quiet:
             with contextlib.suppress(RuntimeError):  # no thread is available: it goes without a word
                 self._timer.start()

@@ -6,8 +6,11 @@ overflow to infinity), and bounded where it would run out of stack.
 
 from __future__ import annotations
 
-import json
 import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 # Python's indenting encoder needs a frame a level and its stack ends at 1,000
 # frames; no message that these programs exchange nests deeper than a dozen.
@@ -26,12 +29,10 @@ def loads(text: str | bytes) -> object:
     MAX_DEPTH.
     """
     text = text.removeprefix("\ufeff") if isinstance(text, str) else decode(text)
-    try:
-        value = _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+    value, end = _scanned(text, len(text) - len(text.lstrip(_BLANKS)))
+    rest = text[end:].lstrip(_BLANKS)
+    if rest:
+        raise ValueError(_placed("Extra data", text, len(text) - len(rest)))
     if not _within_depth(value, text.count("{") + text.count("[")):
         raise ValueError("nested too deep")
     return value
@@ -50,10 +51,7 @@ def decode_at(text: str, index: int, level: int) -> tuple[object, int]:
 
     Raises ValueError.
     """
-    try:
-        value, end = _DECODER.raw_decode(text, index)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+    value, end = _scanned(text, index)
     if not _within_depth(value, text.count("{", index, end) + text.count("[", index, end), level):
         raise ValueError("nested too deep")
     return value, end
@@ -85,7 +83,7 @@ def first_members(head: bytes) -> dict[str, object]:
 
 def pretty(value: object) -> str:
     """For people: 2-space indent, non-ASCII characters as they are."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return _indented(value, "\n")
 
 
 def compact(value: object) -> str:
@@ -93,7 +91,11 @@ def compact(value: object) -> str:
 
     Raises ValueError for NaN and infinities.
     """
-    return _COMPACT.encode(value)
+    if _make_encoder is None:
+        import json
+
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return "".join(_make_encoder({}, _refuse_type, _quoted, None, ":", ",", False, False, False)(value, 0))
 
 
 def wire(value: object) -> bytes:
@@ -104,6 +106,8 @@ def wire(value: object) -> bytes:
     try:
         return compact(value).encode("utf-8")
     except UnicodeEncodeError:
+        import json
+
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
@@ -150,9 +154,86 @@ def _within_depth(value: object, brackets: int, outer: int = 0) -> bool:
     return not level
 
 
-# Made once: json.loads() and dumps() make new ones for each text that is read or written in a way of one's own.
-_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
+def _scanned(text: str, at: int) -> tuple[object, int]:
+    """The value that begins there, and where it ends; raises ValueError in the words of `json`."""
+    try:
+        return _scan(text, at)
+    except StopIteration as stop:
+        raise ValueError(_placed("Expecting value", text, stop.value)) from None
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    except SystemError:
+        # Up to CPython 3.12 the scanner has its error of a module that has to be loaded by then.
+        import json.decoder  # noqa: F401
+
+        return _scanned(text, at)
+    except ValueError as error:
+        if type(error).__name__ != "JSONDecodeError":
+            raise
+        raise ValueError(_placed(error.msg, text, error.pos)) from None  # type: ignore[attr-defined]
+
+
+def _placed(fault: str, text: str, at: int) -> str:
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return f"{fault} at line {line} column {column}"
+
+
+def _indented(value: object, line: str) -> str:
+    """The value as json.dumps() writes it with an indent; `line` begins a line of the value's own depth.
+
+    Without comprehensions: a level takes one frame.
+    """
+    parts = []
+    if value and type(value) is dict and all(type(name) is str for name in value):
+        for name, member in value.items():
+            parts.append(f"{_quoted(name)}: {_indented(member, line + '  ')}")
+        return f"{{{line}  {f',{line}  '.join(parts)}{line}}}"
+    if value and type(value) is list:
+        for member in value:
+            parts.append(_indented(member, line + "  "))  # noqa: PERF401 - see above
+        return f"[{line}  {f',{line}  '.join(parts)}{line}]"
+    if type(value) is str:
+        return _quoted(value)
+    if type(value) is int:
+        return repr(value)
+    if value is None or type(value) is bool:
+        return "null" if value is None else "true" if value else "false"
+    import json
+
+    return json.dumps(value, ensure_ascii=False, indent=2).replace("\n", line)
+
+
+def _refuse_type(value: object) -> object:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+class _Reading:
+    """How the scanner reads, in the names that it looks for."""
+
+    strict = True
+    object_hook = object_pairs_hook = array_hook = None
+    parse_constant = staticmethod(_refuse_constant)
+    parse_float = staticmethod(_finite)
+    parse_int = staticmethod(_integer)
+
+
+_scan: Callable[[str, int], tuple[object, int]]
+_make_encoder: Callable[..., Callable[[object, int], Iterable[str]]] | None
+try:
+    # What `json` is made of in CPython. The module itself loads re and enum, which take as long as a bare start.
+    import _json
+
+    _quoted = _json.encode_basestring
+    _make_encoder = _json.make_encoder  # type: ignore[attr-defined, unused-ignore]
+    _scan = _json.make_scanner(_Reading)  # type: ignore[arg-type]
+except (ImportError, AttributeError):
+    from json import decoder, encoder
+
+    _quoted = encoder.encode_basestring
+    _make_encoder = None
+    _scan = decoder.JSONDecoder(  # type: ignore[attr-defined]
+        parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer
+    ).scan_once
 
 
 def _value(text: str) -> tuple[object, str]:

@@ -5,11 +5,11 @@ Titles, answers and error texts come from elsewhere, and a terminal obeys what s
 
 from __future__ import annotations
 
-import re
 from collections import deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable
 
     Match = re.Match[str]
@@ -45,6 +45,8 @@ def harmless(text: str) -> str:
 
 def visible(text: str) -> str:
     """The text in one line with a blank for such characters, also for line ends and what no document may hold."""
+    import re
+
     return re.sub(r"[\t\n\ud800-\udfff\ufffe\uffff ]+", " ", _hidden().sub(" ", text)).strip()
 
 
@@ -120,5 +122,7 @@ _pattern: list[re.Pattern[str]] = []  # made when it is needed: most output goes
 
 def _hidden() -> re.Pattern[str]:
     if not _pattern:
+        import re
+
         _pattern.append(re.compile(HIDDEN))
     return _pattern[0]

@@ -8,7 +8,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    import _socket
     from collections.abc import Callable, Iterable
     from typing import TypeVar
 
@@ -43,7 +43,7 @@ class DeadlineReader(io.RawIOBase):
     TimeoutError when the deadline has passed. Closing it leaves the socket open.
     """
 
-    def __init__(self, sock: socket.socket, deadline: Deadline, received: bytes = b"") -> None:
+    def __init__(self, sock: _socket.socket, deadline: Deadline, received: bytes = b"") -> None:
         super().__init__()
         self._received = received
         self._sock = sock

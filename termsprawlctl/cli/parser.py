@@ -5,11 +5,8 @@ Nothing of a command is imported before it is chosen: start-up time is a feature
 
 from __future__ import annotations
 
-import argparse
 import gc
 import importlib
-import os
-import re
 import sys
 
 from .. import __version__
@@ -20,11 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# argparse's own words, as English as ours: looking for translations imports locale, and
-# would find them for some sentences only.
-setattr(argparse, "_", str)  # noqa: B010 - no attribute that mypy knows
+    from .arguments import Parser
+
 PROGRAM = "termsprawlctl"
-MAX_HELP_COLUMNS = 98  # longer lines are hard to read
 
 # name: (form in the usage line, one line of help). The module is commands/<name>.py.
 COMMANDS = {
@@ -76,122 +71,7 @@ exit status: 0 success, 1 refused or failed, 2 nothing was called, 130 interrupt
 """
 
 
-# argparse's own words
-_UNKNOWN_WORDS = "unrecognized arguments: "
-_CHOICE = re.compile(r"argument [^:]*: invalid choice: '([^']*)' \(choose from (.*)\)", re.DOTALL)
 VERSION_TEXT = f"{PROGRAM} {__version__}"
-
-
-class _Exit(Exception):
-    """argparse wants to end with this status; help and version are printed already."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-class _NoColours:
-    def __getattr__(self, name: str) -> str:
-        return ""
-
-
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the layout of descriptions and examples.
-
-    argparse makes formatters while arguments are declared, too, and imports shutil for
-    the width of each that is not told one. Python 3.14 and newer know colours: those would
-    get into the usage of our error texts, and the module that knows them costs half a start.
-    """
-
-    _theme = _NoColours()
-    _decolor = staticmethod(str)
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns())
-
-    def _set_color(self, *_color, **_options) -> None:
-        pass
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that writes UTF-8 and raises instead of exiting."""
-
-    def __init__(self, **options) -> None:
-        options.setdefault("formatter_class", _HelpFormatter)
-        options.setdefault("allow_abbrev", False)
-        if sys.version_info >= (3, 14):
-            # The same words with every Python: see _HelpFormatter, and _suggestion().
-            options.update(color=False, suggest_on_error=False)
-        super().__init__(**options)
-        self._optionals.title = "options"  # Python 3.9 has another word for them
-        self.has_commands = False
-        # Every command knows --version; once is enough to tell.
-        text = "print the version" if self.prog == PROGRAM else argparse.SUPPRESS
-        names = VERSION_OPTIONS if self.prog == PROGRAM else VERSION_OPTIONS[:1]
-        self.add_argument(*names, action="version", version=VERSION_TEXT, help=text)
-        # What the help calls the words after `--`, for a command that hands them on; "" to keep quiet about it.
-        self.passes_on: str | None = None
-
-    def parse_known_args(self, args=None, namespace=None):
-        """As argparse does it; words after `--` become `passed_on` where the command hands them on."""
-        return super().parse_known_args(*self._without_passed_on(args, namespace))
-
-    def parse_known_intermixed_args(self, args=None, namespace=None):
-        """The same; newer Pythons do not come by parse_known_args() on this way."""
-        return super().parse_known_intermixed_args(*self._without_passed_on(args, namespace))
-
-    def _without_passed_on(self, args, namespace) -> tuple:
-        self.declare()
-        if self.passes_on is not None and args is not None and "--" in args:
-            cut = list(args).index("--")
-            namespace = namespace or argparse.Namespace()
-            namespace.passed_on = list(args)[cut + 1 :]
-            args = list(args)[:cut]
-        return args, namespace
-
-    def format_usage(self) -> str:
-        usage = super().format_usage()
-        return f"{usage.rstrip()} [-- {self.passes_on}]\n" if self._has_to_add_words() else usage
-
-    def _has_to_add_words(self) -> bool:
-        # While argparse parses intermixed words, our own usage is what it takes for the given one.
-        return bool(self.passes_on) and self.usage is None
-
-    def declare(self) -> None:
-        """Declare what is declared only once the parser is used; for subclasses."""
-
-    def actions(self) -> list[argparse.Action]:
-        """Every argument, option and group of subcommands, in the order of their declaration."""
-        self.declare()
-        return list(self._actions)
-
-    def add_subparsers(self, **options):
-        self.has_commands = True
-        return super().add_subparsers(**options)
-
-    def format_help(self) -> str:
-        text = super().format_help()
-        return text.replace("\n\n", f" [-- {self.passes_on}]\n\n", 1) if self._has_to_add_words() else text
-
-    def error(self, message: str):
-        usage = self.format_usage().strip()
-        remedy = f"See {self.prog} --help."
-        if message.startswith(_UNKNOWN_WORDS):
-            word = message[len(_UNKNOWN_WORDS) :].split(" ", 1)[0]
-            near = _suggestion(word, self._option_string_actions) if word.startswith("--") else ""
-            remedy = f"{near} {remedy}".strip()
-        choice = _CHOICE.match(message)
-        if choice:
-            known = [one.strip(" '") for one in choice[2].split(",")]
-            remedy = f"{_suggestion(choice[1], known)} {remedy}".strip()
-        raise CommandLineError(f"Usage:{usage[len('usage:') :]}\n{self.prog}: {message}.", remedy)
-
-    def exit(self, status: int = 0, message: str | None = None):  # noqa: ARG002 - argparse's signature
-        raise _Exit(status)
-
-    def _print_message(self, message: str, file=None) -> None:  # noqa: ARG002 - argparse's signature
-        if message:
-            console.out(message)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -199,8 +79,6 @@ def main(argv: list[str] | None = None) -> int:
     console.reserve_standard_descriptors()
     try:
         return _run([console.argument_text(word) for word in (sys.argv[1:] if argv is None else argv)])
-    except _Exit as wish:
-        return wish.status
     except CtlError as error:
         console.err(f"{PROGRAM}: {error}" if error.named else str(error))
         return error.exit_status
@@ -215,6 +93,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def command_parser(name: str) -> Parser:
     """The parser of one command, as its module declares it."""
+    from .arguments import Parser
+
     parser = Parser(prog=f"{PROGRAM} {name}", description=COMMANDS[name][1][:1].upper() + COMMANDS[name][1][1:] + ".")
     _module(name).configure(parser)
     if name in OF_A_SESSION:
@@ -223,17 +103,34 @@ def command_parser(name: str) -> Parser:
     return parser
 
 
+class Plain:
+    """What a command's plain() makes of its words, as argparse's namespace would hold it."""
+
+    def __init__(self, **values: object) -> None:
+        self.__dict__.update(values)
+
+
 def _run(words: list[str]) -> int:
     words, session = take_session(words)
     if not words or words[0] not in COMMANDS:
         return _without_command(words)
     name = words[0]
+    if name not in QUICK:
+        gc.enable()
+    # To load argparse costs a bare start of Python, so a command understands by itself what it mostly gets.
+    plain = getattr(_module(name), "plain", None)
+    values = plain(words[1:]) if plain else None
+    if values is not None:
+        return _module(name).run(Plain(**values, session=session))
+    from .arguments import Exit
+
     parser = command_parser(name)
     # Intermixed: options may stand between the words of a command, as people type them.
     parse = parser.parse_args if parser.has_commands else parser.parse_intermixed_args
-    if name not in QUICK:
-        gc.enable()
-    args = parse(words[1:])
+    try:
+        args = parse(words[1:])
+    except Exit as wish:
+        return wish.status
     args.session = session
     return _module(name).run(args)
 
@@ -292,6 +189,8 @@ def _help(words: list[str]) -> int:
         return _run([*words, "--help"])
     if words:
         return _without_command([word for word in words if word != HELP])
+    from .arguments import Parser
+
     parser = Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} COMMAND [ARGUMENTS] [--session PATH]",
@@ -306,19 +205,6 @@ def _near_command(word: str) -> str:
     from .hints import near_command
 
     return near_command(word)
-
-
-def _suggestion(word: str, known) -> str:
-    from .hints import suggestion
-
-    return suggestion(word, known)
-
-
-def _columns() -> int:
-    try:
-        return min(os.get_terminal_size(console.STDOUT).columns - 2, MAX_HELP_COLUMNS)
-    except OSError:
-        return MAX_HELP_COLUMNS
 
 
 def _module(name: str):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 
 from ..app.discovery import session_file
 from ..base import console, jsontext
 from ..base.errors import FAILED, OK, CtlError, NoSession, UsageError
 
-_NUMBER = re.compile("[0-9]{1,9}")  # of an item; int() refuses thousands of digits
+_MAX_DIGITS = 9  # of an item's number; int() refuses thousands
 
 
 def require_session(option: str | None) -> str:
@@ -74,13 +73,17 @@ def _print_field(result: dict, field: str) -> int:
     for position, name in enumerate(field.split(".")):
         if isinstance(value, dict) and name in value:
             value = value[name]
-        elif isinstance(value, list) and _NUMBER.fullmatch(name) and int(name) < len(value):
+        elif isinstance(value, list) and _is_number(name) and int(name) < len(value):
             value = value[int(name)]
         else:
             console.err(_missing_field(result, field, value, position))
             return FAILED
     console.out((value if isinstance(value, str) else jsontext.compact(value)) + "\n")
     return exit_status(result)
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) <= _MAX_DIGITS
 
 
 def _missing_field(result: dict, field: str, value: object, position: int) -> str:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
 from ..base import jsontext
 from .schema import MAX_ITEM_CHARS, MAX_ITEMS, MAX_NUMBER, MAX_STRING_CHARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from typing import Any
 
     from .table import Argument, Operation
 
 MAX_SHOWN_CHARS = 60
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,11})(\.[0-9]{1,12})?")
-_WORD = re.compile(r"[^\s,\[\]\"']{1,255}")
-_REFUSAL = re.compile(r"(Invalid|Missing argument:|Unknown argument:) (\w+)")
+# Patterns; re is loaded with the first call only.
+_NUMBER = r"-?(0|[1-9][0-9]{0,11})(\.[0-9]{1,12})?"
+_WORD = r"[^\s,\[\]\"']{1,255}"
+_REFUSAL = r"(Invalid|Missing argument:|Unknown argument:) (\w+)"
 
 
 def coerced(operation: Operation, args: dict[str, Any]) -> dict[str, Any]:
@@ -43,12 +43,12 @@ def _coerced(argument: Argument, value: object) -> object:
         return _strings(text)
     if argument.kind == "boolean":
         return {"true": True, "false": False}.get(text.lower(), value)
-    return jsontext.loads(text) if _NUMBER.fullmatch(text) else value
+    return jsontext.loads(text) if _fullmatch(_NUMBER, text) else value
 
 
 def _strings(text: str) -> object:
     if not text.startswith("["):
-        return [text] if _WORD.fullmatch(text) else text
+        return [text] if _fullmatch(_WORD, text) else text
     try:
         return jsontext.loads(text)
     except ValueError:
@@ -57,7 +57,7 @@ def _strings(text: str) -> object:
 
 def explained(operation: Operation, args: dict[str, Any], error: str) -> str:
     """The refusal of an argument with what came and what is expected; any other error as it is."""
-    match = _REFUSAL.fullmatch(error)
+    match = _fullmatch(_REFUSAL, error)
     if match is None:
         return error
     if match[1] == "Invalid":
@@ -87,3 +87,9 @@ def _shown(value: object) -> str:
     if isinstance(value, (dict, list)):
         return f"an {'object' if isinstance(value, dict) else f'array of {len(value)}'}"
     return jsontext.compact(value)
+
+
+def _fullmatch(pattern: str, text: str) -> re.Match[str] | None:
+    import re
+
+    return re.fullmatch(pattern, text)

@@ -12,6 +12,7 @@ import subprocess
 import threading
 
 import pytest
+from support import sockets
 from support.scripted_server import ScriptedServer, Trap, answer, replying, unused_port
 from support.seccomp import run_without
 from support.session_files import TOKEN, SessionFiles
@@ -669,7 +670,7 @@ def test_an_answer_is_read_even_if_sending_broke_before_it_was_seen(tmp_path, mo
 
     with ScriptedServer(script) as server:
         files = SessionFiles(tmp_path, server.port)
-        monkeypatch.setattr(transport.socket, "socket", Breaking)
+        monkeypatch.setattr(transport, "socket", sockets.with_class(Breaking))
         assert ask(files) == TOO_LARGE
         monkeypatch.undo()
     assert len(broken) == 1
@@ -721,7 +722,7 @@ def test_a_port_that_connects_to_itself_counts_as_nobody_listening(tmp_path, mon
             super().connect(address)
 
     files = SessionFiles(tmp_path, unused_port())
-    monkeypatch.setattr(transport.socket, "socket", SelfConnecting)
+    monkeypatch.setattr(transport, "socket", sockets.with_class(SelfConnecting))
     reason = reason_of(ask(files))
     assert reason.startswith("nothing listens on 127.0.0.1:")
 
@@ -740,7 +741,7 @@ def test_a_blocked_connection_names_the_sandbox_and_not_the_app(tmp_path, monkey
             raise OSError(code, os.strerror(code))
 
     files = SessionFiles(tmp_path, unused_port())
-    monkeypatch.setattr(transport.socket, "socket", Blocked)
+    monkeypatch.setattr(transport, "socket", sockets.with_class(Blocked))
     reason = reason_of(ask(files))
     assert os.strerror(code) in reason
     assert "a sandbox blocks loopback" in reason

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 
 from termsprawlctl.base import jsontext
 
+ROOT = Path(__file__).resolve().parents[2]
 SECRET = "5e551011"
 
 
@@ -191,3 +195,28 @@ def test_any_input_is_read_or_refused_with_a_value_error(text):
         jsontext.loads(text)
     except ValueError as error:
         assert str(error)  # noqa: PT017 - any other exception fails the test
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.dictionaries(st.integers(), inner),
+)
+
+
+@given(VALUES)
+def test_what_is_written_is_what_json_writes(value):
+    assert jsontext.pretty(value) == json.dumps(value, ensure_ascii=False, indent=2)
+    assert jsontext.compact(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("write", [jsontext.pretty, jsontext.compact, jsontext.wire])
+def test_what_is_no_json_is_not_written(write):
+    with pytest.raises(TypeError):
+        write({"a": object()})
+
+
+def test_the_first_text_of_a_process_may_be_wrong():
+    # CPython's scanner raises an error of a module that nobody has loaded by then.
+    program = "from termsprawlctl.base import jsontext\ntry: jsontext.loads('[1,')\nexcept ValueError as e: print(e)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "Expecting value at line 1 column 4\n"

@@ -10,13 +10,13 @@ from support.command import run
 from support.scripted_server import ScriptedServer, answer
 from support.session_files import SessionFiles
 
-from termsprawlctl.cli import hints, parser
+from termsprawlctl.cli import arguments, hints, parser
 from termsprawlctl.cli.hints import suggestion
 
 LINES, COLUMNS = 40, 80  # a terminal window of usual size
 
 
-def levels() -> dict[str, parser.Parser]:
+def levels() -> dict[str, arguments.Parser]:
     """Every command and subcommand that is for people, with its parser."""
     found = {}
 
@@ -37,7 +37,7 @@ LEVELS = levels()
 
 @pytest.fixture
 def narrow(monkeypatch):
-    monkeypatch.setattr(parser, "_columns", lambda: COLUMNS - 2)
+    monkeypatch.setattr(arguments, "_columns", lambda: COLUMNS - 2)
 
 
 @pytest.mark.parametrize("name", list(LEVELS))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import corpus, hostile
+from support import corpus, hostile, sockets
 from support.jsonrpc_model import strict
 from support.mcp_client import McpServer
 from support.scripted_server import Trap
@@ -115,7 +115,7 @@ def attempts(monkeypatch) -> list[tuple]:
             made.append(address)
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
-    monkeypatch.setattr(transport.socket, "socket", Refused)
+    monkeypatch.setattr(transport, "socket", sockets.with_class(Refused))
     return made
 
 

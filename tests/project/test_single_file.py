@@ -342,10 +342,10 @@ OWN = {
     "termsprawlctl.app.transport",
 }
 UNUSED = """
-_ssl asyncio concurrent ctypes dataclasses datetime difflib email fcntl http importlib.metadata
-importlib.resources inspect locale logging multiprocessing pathlib pkgutil queue random secrets shlex shutil signal
-socketserver ssl subprocess tempfile textwrap threading tokenize traceback typing urllib.parse urllib.request uuid xml
-zipfile
+_ssl argparse asyncio collections concurrent contextlib ctypes dataclasses datetime difflib email enum fcntl
+functools http importlib.metadata importlib.resources inspect json locale logging multiprocessing pathlib
+pkgutil queue random re secrets selectors shlex shutil signal socket socketserver ssl subprocess tempfile
+textwrap threading tokenize traceback typing urllib.parse urllib.request uuid xml zipfile
 """
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from termsprawlctl.cli import parser
+from termsprawlctl.cli import arguments, parser
 from termsprawlctl.operations import guides
 from termsprawlctl.operations.table import OPERATIONS
 
@@ -45,7 +45,7 @@ def helps() -> dict[str, str]:
     """The words of every help: descriptions, arguments and epilogs, without the examples."""
     found = {}
 
-    def add(name: str, one: parser.Parser) -> None:
+    def add(name: str, one: arguments.Parser) -> None:
         lines = [line for line in (one.epilog or "").splitlines() if not line.startswith("  ")]
         parts = ["\n".join(lines), one.description or ""]
         for action in one.actions():

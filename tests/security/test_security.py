@@ -189,7 +189,7 @@ def test_a_new_file_is_made_under_a_name_that_nobody_can_take_first():
 
 
 def test_sockets_are_used_for_this_machine_only():
-    users = {module for module, tree in TREES.items() if imported(tree) & {"socket", "socketserver"}}
+    users = {module for module, tree in TREES.items() if imported(tree) & {"_socket", "socket", "socketserver"}}
     helpers = {"app/bridge.py": "shuts a socket of transport.py"}
     check("connects", users - set(helpers))
     for module, tree in TREES.items():

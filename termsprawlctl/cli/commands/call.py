@@ -38,6 +38,12 @@ def configure(parser) -> None:
     )
 
 
+def plain(words: list[str]) -> dict[str, object] | None:
+    if any(word.startswith("-") and word != "-" for word in words):
+        return None
+    return {"operation": words[0] if words else None, "arguments": words[1:], "field": None, "save": None}
+
+
 def run(args) -> int:
     from ...app.transport import call
 

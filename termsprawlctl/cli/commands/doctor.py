@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from ..results import print_result, require_session
 
 EPILOG = """\
@@ -24,6 +22,10 @@ def configure(parser) -> None:
     parser.add_argument("--json", action="store_true", help="print the checks as JSON too (the result always is)")
 
 
+def plain(words: list[str]) -> dict[str, object] | None:
+    return None if words else {"explain": False, "json": False}
+
+
 def run(args) -> int:
     if args.explain:
         return _explain(args)
@@ -33,6 +35,7 @@ def run(args) -> int:
 
 
 def _explain(args) -> int:
+    import contextlib
     import os
 
     from ...app.discovery import ENVIRONMENT_VARIABLE, session_file

@@ -6,7 +6,7 @@ import argparse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..parser import Parser
+    from ..arguments import Parser
 
 EPILOG = """\
 examples:

@@ -44,6 +44,12 @@ def configure(parser) -> None:
         _add_servers(parser)
 
 
+def plain(words: list[str]) -> dict[str, object] | None:
+    if words not in ([], ["--start-host"]):
+        return None
+    return {"wait": 0.0, "start_host": bool(words), "project": None, "data": None, "server": None}
+
+
 def run(args) -> int:
     from ...base import program
 
@@ -72,7 +78,7 @@ def _session(args) -> str:
 
 
 def _add_servers(parser) -> None:
-    from ..parser import Parser
+    from ..arguments import Parser
 
     class Lazy(Parser):
         """The parser of one server, which imports the server's module only to be used."""

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from ..parser import Parser
+    from ..arguments import Parser
 
 EPILOG = """\
 examples:
