@@ -70,12 +70,12 @@ GROUPS = {
     "start": """
         __init__ __main__
         base base.console base.errors base.files base.jsontext base.waiting
-        cli cli.fields cli.hints cli.parser cli.results cli.commands cli.commands.call cli.commands.doctor
+        cli cli.fields cli.parser cli.results cli.commands cli.commands.call cli.commands.doctor
         app app.discovery app.http1 app.peer app.transport
     """,
     # on top of it, before the first answer of `mcp`; what `mcp agent` adds would take the file over 1 MiB
     "more": """
-        app.bridge cli.arguments base.layout base.log base.program base.text base.threads cli.commands.mcp
+        app.bridge base.layout base.log base.program base.text base.threads cli.commands.mcp
         mcp mcp.calls mcp.dispatch mcp.options mcp.protocol mcp.provider mcp.server mcp.stdio mcp.work mcp.workers
         operations operations.arguments operations.guides operations.schema operations.table
     """,
