@@ -107,6 +107,7 @@ def _start(paths: DataPaths, args: Namespace) -> int:
     if args.json:
         state = status(paths)
         facts = {"sessionFile": session, "project": os.path.realpath(project), "data": paths.root, "pid": state["pid"]}
+        facts |= {"instanceId": state["instanceId"], "socket": paths.host_socket()}
         console.out(jsontext.pretty(facts) + "\n")
         return OK
     # As bytes: the directory's name may be no UTF-8, and the shell has to get it as it is.

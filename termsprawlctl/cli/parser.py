@@ -41,6 +41,8 @@ COMMANDS = {
     "completion": ("completion SHELL", "print a completion script for bash, zsh or fish"),
     "self": ("self check FILE", "compare this file with a release's checksum"),
     "host": ("host ACTION", "run a headless host when the app is not available"),
+    "reach": ("reach DESTINATION", "use a host on another machine, over ssh"),
+    "send": ("send --via COMMAND", "copy this file into another machine or container"),
 }
 
 # Those that talk to the app of a session; the others take --session as well and have no use for it.

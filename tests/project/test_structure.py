@@ -20,7 +20,7 @@ FLOORS = (
     ("base",),
     ("mcp", "operations"),
     ("app",),
-    ("agents", "install", "share", "windows"),
+    ("agents", "install", "reach", "share", "windows"),
     ("host",),
     ("doctor", "view"),
     ("cli",),

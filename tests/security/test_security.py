@@ -30,6 +30,9 @@ ALLOWED = {
         "host/terminals/shells/patterns.py subprocess.Popen": "a matcher that can be killed, this same Python",
         "windows/node_terminal.py os.execve": "attach becomes tmux",
         "share/shell.py subprocess.Popen": "a share in the background, this same program",
+        "reach/terminal.py os.execv": "attach becomes ssh",
+        "reach/guest.py os.fork": "says a word to whoever comes through a forwarding that is tried",
+        "reach/guest.py subprocess.run": "runs over there, where there is nothing else of ours",
         "__main__.py os.execv": "starts over isolated, as the file's own first lines do",
     },
     "writes": {
@@ -46,6 +49,7 @@ ALLOWED = {
         "host/terminals/shells/latch.py os.open": "a fifo of its own, in a private directory",
         "host/terminals/shells/handover.py os.open": "the terminal's device of a pane",
         "base/console.py os.open": "/dev/null",
+        "reach/guest.py os.open": "O_EXCL under a random name; runs where there is nothing else of ours",
         "mcp/stdio.py os.open": "/dev/null, and a pipe that is open already",
     },
     "connects": {
@@ -60,6 +64,10 @@ ALLOWED = {
         "doctor/connection.py": "127.0.0.1, see transport.HOST",
         "base/ownership.py": "a unix socket, to ask who listens there",
         "base/waiting.py": "reads from the sockets of others",
+        "reach/guest.py": "a unix socket in a new private directory, over there",
+        "reach/keeper.py": "waits at the socket of our own ssh process, in a private directory",
+        "reach/reaching.py": "127.0.0.1, see transport.HOST: whether our own ssh process forwards",
+        "reach/ssh.py": "asks the system for a free port of 127.0.0.1",
     },
 }
 

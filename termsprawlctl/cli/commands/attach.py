@@ -24,5 +24,13 @@ def configure(parser) -> None:
 def run(args) -> int:
     from ...windows.node_terminal import NodeTerminal, attach, data_directory
 
-    attach(NodeTerminal(data_directory(args.data, args.session, os.environ), args.node), os.environ)
+    data = data_directory(args.data, args.session, os.environ)
+    if os.path.exists(os.path.join(data, "reach.json")):
+        from ...reach.places import Place
+        from ...reach.terminal import attach as attach_there
+
+        place = Place.at(data)
+        if place is not None:
+            attach_there(place, args.node)
+    attach(NodeTerminal(data, args.node), os.environ)
     raise AssertionError("attach() does not return")

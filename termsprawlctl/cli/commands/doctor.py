@@ -20,6 +20,7 @@ def configure(parser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("--explain", action="store_true", help="list on standard error what was checked and found")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON too (the result always is)")
+    parser.add_argument("--via", metavar="COMMAND", help="run this there: 'ssh box', 'docker exec -i web'")
 
 
 def plain(words: list[str]) -> dict[str, object] | None:
@@ -27,11 +28,27 @@ def plain(words: list[str]) -> dict[str, object] | None:
 
 
 def run(args) -> int:
+    if args.via is not None:
+        return _doctor_there(args)
     if args.explain:
         return _explain(args)
     from ...app.transport import call
 
     return print_result(call(require_session(args.session), "session_info"))
+
+
+def _doctor_there(args) -> int:
+    from ...base import console
+    from ...base.processes import run as run_child
+    from ...reach.carrier import TIMEOUT_S
+    from ...reach.reaching import send
+
+    options = [f"--{name}" for name in ("explain", "json") if getattr(args, name)]
+    done = run_child([*send(args.via), "doctor", *options], timeout_s=TIMEOUT_S, with_its_own=True)
+    if done.stderr:
+        console.err(done.stderr.decode("utf-8", "replace"))
+    console.out(done.stdout.decode("utf-8", "replace"))
+    return done.status
 
 
 def _explain(args) -> int:

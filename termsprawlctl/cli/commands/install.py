@@ -43,6 +43,7 @@ def configure(parser) -> None:
         "--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the server; may be repeated"
     )
     parser.add_argument("--allow", action="store_true", help="have the client call the tools of tui unasked")
+    parser.add_argument("--via", metavar="COMMAND", help="have the server run there: 'ssh box', 'docker exec -i web'")
     parser.add_argument("--no-verify", action="store_true", help="do not check the entry afterwards")
 
 
@@ -78,7 +79,7 @@ def run(args) -> int:
     from ...install.plan import Plan
 
     words = _server_words(args, list(getattr(args, "passed_on", None) or []))
-    argv = [program_file(), *words]
+    argv = [*(_sent(args.via) if args.via is not None else [program_file()]), *words]
     if not all(map(console.is_text, argv)):
         raise UsageError("a path is not valid UTF-8, which no configuration file can hold.", "Use another path.")
     server = Server(argv, _environment(args.env))
@@ -88,10 +89,16 @@ def run(args) -> int:
         return _install(args, plan, server, allow_rule(args, *found) if args.allow else None)
 
 
+def _sent(via: str) -> list[str]:
+    from ...reach.reaching import send
+
+    return send(via)
+
+
 @contextlib.contextmanager
 def _no_host_left(args, words: list[str]) -> Iterator[None]:
     """Stop the host that only the check of the entry has started; terminals it has none yet."""
-    if not args.write or args.no_verify or "--start-host" not in words:
+    if not args.write or args.no_verify or args.via is not None or "--start-host" not in words:
         yield
         return
     from ...base.layout import DataPaths, default_data_directory
@@ -213,10 +220,14 @@ def _server_words(args, extra: list[str]) -> list[str]:
         raise UsageError(f"--server {server}: there is no such server.", f"Known: {', '.join(server_names())}.")
     words = [*rest, *extra] if name == SESSION else [name, *rest, *extra]
     if name == SESSION:
-        words += _session_words(session)
+        words += ["--start-host"] if args.via is not None else _session_words(session)
     command_parser("mcp").parse_args(words)  # the server's own usage error is better now than in the client
     # Clients hand little of their environment on: the session's path goes into the words.
-    return ["mcp", *words, *(["--session", os.path.abspath(session)] if session and name == SESSION else [])]
+    return [
+        "mcp",
+        *words,
+        *(["--session", os.path.abspath(session)] if session and name == SESSION and args.via is None else []),
+    ]
 
 
 def _tui_words(name: str | None) -> list[str]:
