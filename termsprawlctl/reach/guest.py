@@ -122,7 +122,7 @@ def ours(path: str, *words: str) -> subprocess.CompletedProcess[bytes]:
 
 def look(_request: dict[str, Any]) -> dict[str, Any]:
     """What is there, and nothing is changed."""
-    tmux = shutil.which("tmux")
+    tmux = find("tmux")
     version = ""
     if tmux:
         done = run([tmux, "-V"])
@@ -152,6 +152,12 @@ def door() -> str:
             os.rmdir(folder)
             os._exit(0)
     return path
+
+
+def find(name: str) -> str:
+    """The path of a program; "" where none is on PATH."""
+    paths = [os.path.join(folder, name) for folder in os.environ.get("PATH", "").split(":") if os.path.isabs(folder)]
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
 
 
 def running_host() -> str:

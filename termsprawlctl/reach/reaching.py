@@ -171,7 +171,7 @@ def check(place: Place, report: Report, *, batch: bool) -> None:
 def _check_there(place: Place, connection: Connection, report: Report) -> None:
     facts = ask(connection.client("-T"), "look", cwd=place.root)
     report("python", f"Python {facts['python']}", "")
-    tmux = facts["tmux"]
+    tmux = str(facts.get("tmux"))
     if not tmux or version(tmux) < OLDEST:
         raise StepError(
             "tmux",
