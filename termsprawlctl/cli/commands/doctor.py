@@ -24,7 +24,7 @@ def configure(parser) -> None:
 
 
 def plain(words: list[str]) -> dict[str, object] | None:
-    return None if words else {"explain": False, "json": False}
+    return None if words else {"explain": False, "json": False, "via": None}
 
 
 def run(args) -> int:
