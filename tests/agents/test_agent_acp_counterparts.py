@@ -8,7 +8,7 @@ import os
 import subprocess
 
 import pytest
-from support import counterparts
+from support import agent_clis, counterparts
 from support.fake_provider import FakeProvider
 from support.real_agents import CLIENT_S, DRIVER, RealBox
 from support.scripted_agent import structured
@@ -151,15 +151,11 @@ def test_a_person_behind_the_official_python_client_is_asked(real, agent, choice
 def test_a_person_behind_the_official_typescript_clients_is_asked(real, choice, mode):
     box = real("gemini", RUN)
     folder = counterparts.package("@modelcontextprotocol/" + ("sdk" if mode == "1.x" else "client"))
-    program = box.bin.parent / "start"
-    # The client hands over little environment.
-    program.write_text("\n".join(["#!/bin/sh", *(f"export {key}='{box.env[key]}'" for key in box.env), 'exec "$@"']))
-    program.chmod(0o755)
-    argv = box.argv(*ASK, *box.flags, agent="gemini")
+    server = started_in_its_own_environment(box)
     done = subprocess.run(
         [
             *(counterparts.node(), DRIVER.parent / "typescript_client.mjs", folder, mode),
-            *("run", json.dumps({"prompt": "go"}), program, *argv),
+            *("run", json.dumps({"prompt": "go"}), *server),
         ],
         env={**os.environ, "CHOOSE": choice},
         stdin=subprocess.DEVNULL,
@@ -173,6 +169,36 @@ def test_a_person_behind_the_official_typescript_clients_is_asked(real, choice, 
     assert "touch made" in found["asked"][0]
     assert (box.project / "made").exists() == (choice == "allow_once")
     assert found["structured"]["status"] == "completed"
+
+
+def started_in_its_own_environment(box: RealBox) -> list[str]:
+    """The command of a server that asks; a client hands over little environment, or its own."""
+    program = box.bin.parent / "start"
+    program.write_text("\n".join(["#!/bin/sh", *(f"export {key}='{box.env[key]}'" for key in box.env), 'exec "$@"']))
+    program.chmod(0o755)
+    return [str(program), *box.argv(*ASK, *box.flags, agent=box.agent)]
+
+
+@pytest.mark.parametrize("choice", ["allow_once", "reject_once"])
+def test_a_person_behind_claude_code_is_asked(real, tmp_path, hermetic_env, choice):
+    box = real("gemini", RUN)
+    server = started_in_its_own_environment(box)
+    turns = [{"calls": [{"mcp": "termsprawl", "tool": "run", "args": {"prompt": "go"}}]}, {"text": "Done."}]
+    with FakeProvider({"turns": turns}) as provider:
+        client = agent_clis.Claude(tmp_path / "client", hermetic_env, provider.url, server)
+        # Its hook for questions stands for the dialog that it shows in a terminal.
+        answer = {"hookEventName": "Elicitation", "action": "accept", "content": {"decision": choice}}
+        heard = tmp_path / "heard"
+        hook = tmp_path / "hook"
+        hook.write_text(f"#!/bin/sh\ncat > {heard}\necho '{json.dumps({'hookSpecificOutput': answer})}'\n")
+        hook.chmod(0o755)
+        (client.home / ".claude").mkdir()
+        hooks = {"Elicitation": [{"hooks": [{"type": "command", "command": str(hook)}]}]}
+        (client.home / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+        done = client.run()
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    assert "touch made" in json.loads(heard.read_text())["message"]
+    assert (box.project / "made").exists() == (choice == "allow_once")
 
 
 def test_without_a_way_to_ask_a_real_agent_is_refused(real):
