@@ -14,10 +14,12 @@ from ..base.text import visible
 from ..host.canvas import project_file
 from ..host.messaging import links
 from ..host.registry.projects import ProjectStore
+from ..host.terminals.panes import NODE_OPTION
 from . import model
 
-_FORMAT = "#{window_active}#{pane_active} #{session_name} #{pane_current_command}"
-_ACTIVE = "11"
+_FIELDS = ("window_active", "pane_active", "pane_id", NODE_OPTION, "session_name", "pane_current_command")
+_FORMAT = "\t".join(f"#{{{name}}}" for name in _FIELDS)
+_ACTIVE = ["1", "1"]
 
 
 def read(session_path: str, data: str, cwd: str, *, screens: bool = False) -> model.Picture:
@@ -41,12 +43,12 @@ def read(session_path: str, data: str, cwd: str, *, screens: bool = False) -> mo
 
 def screens_of(paths: DataPaths, node_ids: list[str]) -> dict[str, list[str]]:
     """What terminals show, without what a browser would obey; those that tmux cannot show are left out."""
-    found = {}
+    found, panes = {}, _panes(paths) or {}
     for node_id in node_ids:
         try:
             server = tmux.Tmux(tmux.find(), *paths.tmux_base_args())
-            shown = server.run("capture-pane", "-p", "-t", tmux.exact_pane(SESSION_PREFIX + node_id))
-        except (OSError, CtlError):
+            shown = server.run("capture-pane", "-p", "-t", panes[node_id][0])
+        except (OSError, CtlError, KeyError):
             continue
         # Word by word, because blanks between them count.
         found[node_id] = [" ".join(map(visible, line.split(" "))) for line in shown.rstrip().split("\n")]
@@ -62,16 +64,27 @@ def _links(folder: str) -> list[tuple[str, str]]:
 
 def running(paths: DataPaths) -> dict[str, str] | None:
     """Node id to the program in front, for every terminal that is alive; None where tmux cannot tell."""
+    panes = _panes(paths)
+    return None if panes is None else {node_id: command for node_id, (_, command) in panes.items()}
+
+
+def _panes(paths: DataPaths) -> dict[str, tuple[str, str]] | None:
+    """Node id to its pane and the program in front; None where tmux cannot tell.
+
+    A node's pane is the one that says so, whichever is active; the app's, which say nothing, are the active ones.
+    """
     try:
         listing = tmux.Tmux(tmux.find(), *paths.tmux_base_args()).run("list-panes", "-a", "-F", _FORMAT)
     except (OSError, CtlError):
         return None
-    found = {}
+    own, active_ones = {}, {}
     for line in listing.splitlines():
-        active, session, command = [*line.split(" ", 2), "", ""][:3]
-        if active == _ACTIVE and session.startswith(SESSION_PREFIX):
-            found[session[len(SESSION_PREFIX) :]] = command
-    return found
+        *active, pane, node_id, session, command = [*line.split("\t", 5), *[""] * 5][:6]
+        if node_id:
+            own[node_id] = (pane, command)
+        elif active == _ACTIVE and session.startswith(SESSION_PREFIX):
+            active_ones[session[len(SESSION_PREFIX) :]] = (pane, command)
+    return {**active_ones, **own}
 
 
 def glance(paths: DataPaths, folder: str) -> dict[str, str]:

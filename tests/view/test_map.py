@@ -367,3 +367,20 @@ def test_screens_come_from_the_running_terminals(host, tmp_path):
     assert ">a  b<" in text
     assert "\u202e" not in text
     assert host.run("map", "--screens", "--session", host.session_file).returncode == 2
+
+
+def test_a_terminal_is_its_own_pane_whichever_is_active_beside_it(host, tmp_path):
+    node = host.value("terminal_open", title="build")["nodeId"]
+    host.value("terminal_submit", nodeId=node, command="echo o'wn'; exec cat")
+    host.wait_for_text(node, "\nown")
+    split = host.tmux("split-window", "-t", f"=ts-{node}:", "echo other; exec sleep 600")
+    assert split.returncode == 0, split.stderr
+    picture = tmp_path / "canvas.svg"
+    done = host.run("map", "--svg", str(picture), "--screens", "--session", host.session_file)
+    assert done.returncode == 0, done.stderr
+    text = picture.read_text(encoding="utf-8")
+    assert ">own<" in text
+    assert ">other<" not in text
+    boxes = json.loads(host.run("map", "--json", "--session", host.session_file).stdout)["boxes"]
+    (box,) = (one for one in boxes if one["id"] == node)
+    assert box["runs"] == "cat"

@@ -58,6 +58,8 @@ def _claim(host, node_id: str, running: dict, session) -> None:
 def _recover_project(host, identity: str, folder: str, running: dict, sessions: dict) -> None:
     for sender, recipient in links.migrate(folder):
         host.log(f"the link from {sender} to {recipient} stands in the project file of {folder} now")
+    for name in links.damaged(folder):
+        host.log(f"{name} among the links of {folder} is no link; it is left as it is")
     document = project_file.load(folder)
     missing = [
         node_id for node_id, project in running.items() if project == identity and model.find(document, node_id) is None

@@ -41,18 +41,29 @@ def enabled_in(document: dict[str, Any]) -> set[tuple[str, str]]:
 
 def readable(folder: str) -> set[tuple[str, str]]:
     """The pairs of nodes that may read each other's transcript, the lower id first."""
+    return {pair for pair in _context_files(folder).values() if pair is not None}
+
+
+def damaged(folder: str) -> list[str]:
+    """The names of the files that stand among a project's links and are none, in order."""
+    return [name for name, pair in _context_files(folder).items() if pair is None]
+
+
+def _context_files(folder: str) -> dict[str, tuple[str, str] | None]:
+    """The names of the files of links, and the pair that each is for; None for one that is no link."""
     directory = _directory(folder)
     try:
         names = sorted(name for name in os.listdir(directory) if name.endswith(".json"))[:MAX_LINKS]
     except OSError:
-        return set()
-    pairs = set()
+        return {}
+    found: dict[str, tuple[str, str] | None] = {}
     for name in names:
         content = read_object(os.path.join(directory, name), MAX_LINK_BYTES, missing={})
         pair = (content.get("a"), content.get("b"))
-        if is_id(pair[0]) and is_id(pair[1]) and content.get("version") == 1 and name == _file_name(*map(str, pair)):
-            pairs.add((str(pair[0]), str(pair[1])))
-    return pairs
+        is_link = is_id(pair[0]) and is_id(pair[1]) and content.get("version") == 1
+        is_link = is_link and name == _file_name(*map(str, pair))
+        found[name] = (str(pair[0]), str(pair[1])) if is_link else None
+    return found
 
 
 def link(paths: DataPaths, sender: str, recipient: str) -> None:
