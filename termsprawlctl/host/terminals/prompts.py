@@ -32,8 +32,11 @@ _PROBE_CHARS = 40
 _PROBE = re.compile(r"[A-Za-z0-9_./:,@%+=-]+")
 _ANY_PROBE = "x"  # for a line that begins with something else
 # What terminals answer to questions (cursor position, attributes, colours), as shells show it.
-# Of a reply to "where is the cursor?" readline leaves the last letter alone.
-_REPLY = re.compile(r"(\^\[|\x1b)?\[?[?>]?([0-9;]+[Rcntu]|[Rc])|(\^\[|\x1b)?\]?1?[0-9];rgb:[0-9a-f/]*.{0,3}")
+_REPLY = re.compile(r"(\^\[|\x1b)?\[?[?>]?[0-9;]+[Rcntu]|(\^\[|\x1b)?\]?1?[0-9];rgb:[0-9a-f/]*.{0,3}")
+# Of some, readline leaves the last letter alone: that is one where such a question was asked lately.
+_LAST_LETTER = re.compile(r"[Rc]+")
+_QUESTION = re.compile(rb"\x1b\[[?>=]?[0-9;]*[nc]")
+_ASKED_BYTES = 64 << 10
 _MAX_REPLIES = 20
 
 
@@ -100,7 +103,8 @@ class Prompt:
     def _was_half_typed(self, probe: str, column: int) -> bool:
         """Whether there was a line where the probe stands now, a column nearer to the left; it is put back then."""
         node_id, kind, at = self._node_id, self.shell.kind, self.pane.column
-        if is_leaked_reply(self._row[column:at], node_id, self._panes.clients()):
+        asked = _QUESTION.search(self._stream.read(max(0, self._stream.end - _ASKED_BYTES)).data) is not None
+        if is_leaked_reply(self._row[column:at], node_id, self._panes.clients(), asked=asked):
             return False
         if kind not in _YANKS:
             self._terminals.type(node_id, _ERASE_LINE + self._row[column:at].replace("\0", ""))
@@ -164,9 +168,14 @@ def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-def is_leaked_reply(text: str, node_id: str, clients: dict[str, Client]) -> bool:
-    """Whether a text at a prompt is nothing but a terminal's replies, and no person can have typed it."""
+def is_leaked_reply(text: str, node_id: str, clients: dict[str, Client], *, asked: bool) -> bool:
+    """Whether a text at a prompt is nothing but a terminal's replies, and no person can have typed it.
+
+    `asked`: a program has asked the terminal something lately.
+    """
     text = text.replace("\0", "").strip()
+    if asked and _LAST_LETTER.fullmatch(text):
+        return all(client.node_id != node_id for client in clients.values())
     for _ in range(_MAX_REPLIES):
         match = _REPLY.match(text)
         if match is None:

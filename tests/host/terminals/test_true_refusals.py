@@ -178,6 +178,16 @@ def test_leaked_replies_at_the_prompt_are_cleared(bash):
     bash.wait_for("\nand-42")
 
 
+@pytest.mark.parametrize("begun", ["R", "c", "cd"])
+def test_a_letter_that_somebody_typed_is_no_reply(bash, begun):
+    bash.type(begun)
+    bash.wait_for(f"$ {begun}")
+    assert "Somebody has begun" in bash.refusal("terminal_run", command="echo no")
+    assert "Somebody has begun" in bash.refusal("terminal_submit", command="echo no")
+    bash.value("terminal_wait", idleMs=100)
+    assert bash.screen().splitlines()[-1] == f"$ {begun}"
+
+
 def test_after_a_refused_run_the_prompt_is_still_there_at_every_width(bash_host, bash):
     for columns in (20, 45, 120, 300):
         bash_host.tmux("resize-window", "-t", f"=ts-{bash.node_id}", "-x", str(columns), "-y", "12")
