@@ -135,6 +135,10 @@ def test_a_task_takes_no_more_calls_than_it_should(ctl, host, hermetic_env, name
         assert agent.calls <= AT_MOST[name]
 
 
+def test_session_info_says_where_the_project_is(host):
+    assert host.value("session_info")["projectFolder"] == str(host.project)
+
+
 def test_the_documentation_has_these_figures():
     text = (ROOT / "docs" / "performance.md").read_text()
     table = re.findall(r"^\| .*? \| (\d) \|$", text[text.index("## What an agent pays") :], re.MULTILINE)

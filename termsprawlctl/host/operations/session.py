@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from ... import __version__
+from ...base.errors import CtlError
 from ...operations import guides
 from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
 
@@ -17,9 +19,13 @@ def session_info(host: HostContext, caller: Caller, _args: Arguments) -> dict[st
             caller = host.sessions.set_status(caller.node_id, status)
         except KeyError:  # another process took the file away since the token was checked
             raise ToolRefusal("This session has just ended.", "Launch a new agent.") from None
+    place = {}
+    with contextlib.suppress(CtlError):  # the folder is gone; terminal_open says so
+        place["projectFolder"] = host.projects.folder(caller.project_id)
     return {
         "nodeId": caller.node_id,
         "projectId": caller.project_id,
+        **place,
         "instanceId": host.instance_id,
         "host": "local",
         "status": caller.status.as_json(),
