@@ -84,16 +84,32 @@ GROUPS = {
 RELEASED_FOR = tuple((3, minor) for minor in range(9, 16))
 # Run with a fixed hash seed in a fresh interpreter: the order of constants in a compiled module depends on both.
 # Reads the sources of the groups from stdin; writes its version, its magic number, and each group's code by module.
-# Without column positions (Python 3.11 and newer), which only tracebacks show, and without docstrings.
+# Without column positions (Python 3.11 and newer), which only tracebacks show, without docstrings, and without what
+# only mypy reads: annotations and `if TYPE_CHECKING`. None of these modules looks at annotations.
 COMPILER = """
-import importlib.util, marshal, sys
+import ast, importlib.util, marshal, sys
 if sys.implementation.name != "cpython":
     sys.exit("no CPython")
+class Untyped(ast.NodeTransformer):
+    def visit_arg(self, node):
+        node.annotation = None
+        return node
+    def visit_FunctionDef(self, node):
+        node.returns = None
+        return self.generic_visit(node)
+    def visit_AnnAssign(self, node):
+        new = ast.Assign([node.target], node.value) if node.value else ast.Pass()
+        return ast.copy_location(new, node)
+    def visit_If(self, node):
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return ast.copy_location(ast.Pass(), node)
+        return self.generic_visit(node)
 made = []
 for sources in marshal.load(sys.stdin.buffer):
     modules = {}
     for path, source in sources:
-        code = compile(source, path, "exec", dont_inherit=True, optimize=2)
+        tree = Untyped().visit(ast.parse(source, path))
+        code = compile(tree, path, "exec", dont_inherit=True, optimize=2)
         name = path[:-3].replace("/", ".")
         modules[name[:-9] if name.endswith(".__init__") else name] = (path, marshal.dumps(code))
     made.append(marshal.dumps(modules, 2))

@@ -177,6 +177,10 @@ def _table(first_column: Iterable[str]) -> str:
 def _without_command(words: list[str]) -> int:
     if words and words[0] in (VERSION, *VERSION_OPTIONS):
         console.out(f"{VERSION_TEXT}\n")
+        if "--verbose" in words[1:]:
+            from .carried import carried
+
+            console.out(carried())
         return OK
     if words and words[0] in (HELP, "-h", "--help"):
         return _help(words[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,15 @@ def test_a_file_without_one_for_it_proves_nothing(ctl, hermetic_env, tmp_path, t
     done = run([ctl, "self", "check", str(path)], hermetic_env)
     assert (done.status, done.out) == (2, b"")
     assert "sha256sum" in done.err.decode()
+
+
+@pytest.mark.parametrize("words", [["--version", "--verbose"], ["-V", "--verbose"], ["version", "--verbose"]])
+def test_the_version_tells_what_the_file_carries(ctl, hermetic_env, digest, words):
+    done = run([ctl, *words], hermetic_env)
+    assert (done.status, done.err) == (0, b"")
+    first, *lines = done.out.decode().splitlines()
+    assert first.startswith("termsprawlctl ")
+    told = dict(line.split(None, 1) for line in lines)
+    assert f"{sys.version_info[0]}.{sys.version_info[1]}" in told["bytecode"].split()
+    assert told["file"] == f"{ctl}, {Path(ctl).stat().st_size} bytes"
+    assert told["sha256"] == digest
