@@ -100,6 +100,8 @@ class Untyped(ast.NodeTransformer):
     def visit_AnnAssign(self, node):
         new = ast.Assign([node.target], node.value) if node.value else ast.Pass()
         return ast.copy_location(new, node)
+    def visit_ImportFrom(self, node):
+        return ast.copy_location(ast.Pass(), node) if node.module == "__future__" else node
     def visit_If(self, node):
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return ast.copy_location(ast.Pass(), node)

@@ -78,8 +78,10 @@ if sys.version_info >= (3, 9) and sys.flags.isolated and sys.implementation.name
         sys.meta_path.insert(0, Bytecode(archive, " ".join(row[0] for row in VERSIONS), groups))
     except ImportError:
         pass  # the program says what it needs
-    if sys.path[:1] != [sys.argv[0]]:
-        sys.path.insert(0, archive)
+    # At the end: Python's own modules are looked for first, and the archive's directory is read for none of them.
+    if sys.path[:1] == [sys.argv[0]]:
+        del sys.path[0]
+    sys.path.append(archive)
 elif sys.path[:1] != [sys.argv[0]]:
     sys.path.insert(0, sys.argv[0])
 file.close()
