@@ -23,6 +23,7 @@ from ..base.errors import CtlError
 from ..base.files import remove_quietly
 from ..base.ownership import roots
 from ..base.processes import raise_if_signalled, spawn_detached
+from ..base.processtable import kill_group, send_to_group
 from .emulators import LAUNCHER
 from .node_terminal import NodeTerminal
 
@@ -124,13 +125,11 @@ def _await_client(
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     # The leader of the group may be gone, the rest of it not.
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, signal.SIGTERM)
+    send_to_group(process.pid, signal.SIGTERM)
     try:
         process.wait(_END_S)
     except subprocess.TimeoutExpired:
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill_group(process.pid)
         process.wait()
 
 
