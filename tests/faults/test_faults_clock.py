@@ -15,6 +15,7 @@ USERS = {
     "host/terminals/shells/commands.py": "scripts of commands that were killed long ago",
     "host/daemon/lock.py": "the age of another program's file",
     "host/terminals/panes.py": "when a person typed, as tmux noted it",
+    "host/canvas/project_file.py": "whether a file changed within the grain of its file system's times",
     "host/registry/sessions.py": "whether a directory changed within the grain of its file system's times",
     "host/messaging/links.py": "when a link was made, for other programs that read the project file",
     "host/messaging/tasks.py": "when a task was made, which outlives this process",

@@ -149,10 +149,10 @@ def test_sessions_that_cannot_be_read_for_the_moment_are_kept(tmp_path, monkeypa
     one = store.provision("n-1", "p-1", status.SHELL_STATUS)
     store.provision("n-2", "p-1", status.SHELL_STATUS)
 
-    def no_descriptor(path: str, *_):
+    def no_descriptor(path: str, *_, **__):
         raise OSError(errno.EMFILE, "Too many open files", path)
 
-    monkeypatch.setattr(sessions, "read_small", no_descriptor)
+    monkeypatch.setattr(sessions, "read_object", no_descriptor)
     assert store.find(one.token) == one
     monkeypatch.undo()
     assert store.find(one.token) == one
