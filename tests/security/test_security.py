@@ -39,7 +39,6 @@ ALLOWED = {
         "base/files.py os.open": "the place for it: O_EXCL under a random name",
         "base/files.py open": "a device or fifo that the user named for output",
         "agents/asking.py os.open": "/dev/tty, to ask the person in front of it",
-        "agents/asking.py os.open": "the terminal of the person who is asked",
         "agents/runs/capture.py os.open": "O_EXCL in a private directory, removed from it at once",
         "agents/server/outputs.py os.open": "O_EXCL under a random name; pieces, so not write_atomically",
         "windows/spawn.py os.open": "O_EXCL under a random name; a program, so 0700",

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 
-from ...base.files import read_small
+from ...base.files import read_small, write_atomically
 from ...base.processtable import Family
 from ...base.tempfiles import HeldDirectory
 
@@ -27,12 +27,7 @@ def make() -> HeldDirectory:
 
 def write_mark(path: str, mark: str) -> None:
     """Say which mark the processes of the run carry, in place of an earlier one. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(os.path.join(path, MARK), flags, 0o600)
-    try:
-        os.write(descriptor, mark.encode())
-    finally:
-        os.close(descriptor)
+    write_atomically(os.path.join(path, MARK), mark.encode(), is_synced=False)
 
 
 def remove(path: str) -> None:
