@@ -113,6 +113,11 @@ def new_directory(root: str, prefix: str) -> str:
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), root)
 
 
+def sweep_directories(prefix: str, remove: Callable[[str], object], root: str) -> None:
+    """Call remove(path) for each HeldDirectory of this prefix that nobody holds any more. Never fails."""
+    sweep(root, re.compile(f"{re.escape(prefix)}[0-9a-f]{{{2 * _RANDOM_BYTES}}}"), remove)
+
+
 class HeldDirectory:
     """A new private temporary directory, 0700, for as long as `descriptor` is open here or in a child.
 
@@ -125,7 +130,7 @@ class HeldDirectory:
 
     def __init__(self, prefix: str, remove: Callable[[str], object], root: str | None = None) -> None:
         root = temporary_root(os.environ) if root is None else root
-        sweep(root, re.compile(f"{re.escape(prefix)}[0-9a-f]{{{2 * _RANDOM_BYTES}}}"), remove)
+        sweep_directories(prefix, remove, root)
         self.descriptor = -1
         for _ in range(MAX_TRIES):
             self.path = os.path.join(root, prefix + os.urandom(_RANDOM_BYTES).hex())

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 
+# These end what is left of agents' runs, too.
+TIDYING = ("start", "status", "stop", "prune")
+
+
 def run(args: Namespace) -> int:
     """Carry out `host ACTION`; returns the exit status. Raises CtlError."""
     if os.name != "posix":
@@ -44,6 +48,10 @@ def run(args: Namespace) -> int:
         "prune": _prune,
         "unit": _unit,
     }
+    if args.action in TIDYING:
+        from ..agents.runs.scratch import end_abandoned
+
+        end_abandoned()
     return actions[args.action](paths, args)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+from support.command import run
 from support.processes import is_alive
 from support.scripted_agent import structured, text
 from support.waiting import until
@@ -190,8 +191,8 @@ def test_a_supervisor_that_is_killed_takes_the_run_with_it(box):
         assert box.leftovers() == []
 
 
-@pytest.mark.parametrize("escape", ["a child", "a session of its own", "a daemon", "one that ignores SIGTERM"])
-def test_what_is_left_of_a_run_whose_guards_were_killed_at_once_ends_with_the_next_run(box, escape):
+def killed_with_its_guards(box, escape) -> list[int]:
+    """The processes that are left of a run whose server and supervisor were killed at once."""
     with box.server() as server:
         started(box, server, HANG.format(escape=ESCAPES[escape]))
         guards = [server.process.pid, *(pid for pid in box.family() if parent_of(pid) == server.process.pid)]
@@ -199,13 +200,37 @@ def test_what_is_left_of_a_run_whose_guards_were_killed_at_once_ends_with_the_ne
             for pid in guards:
                 os.kill(pid, number)
         server.process.wait()
-    left = until(lambda: not set(box.family()) & set(guards[1:]) and box.family(), "the end of the guards")
-    assert left
+    return until(lambda: not set(box.family()) & set(guards[1:]) and box.family(), "the end of the guards")
+
+
+@pytest.mark.parametrize("escape", ["a child", "a session of its own", "a daemon", "one that ignores SIGTERM"])
+def test_what_is_left_of_a_run_whose_guards_were_killed_at_once_ends_with_the_next_run(box, escape):
+    left = killed_with_its_guards(box, escape)
     box.script("begin()\nend('ok')\n")
     with box.server() as server:
         assert structured(server.answer_to(server.call("run", prompt="p")))["status"] == "completed"
         assert [pid for pid in left if is_alive(pid)] == []
         assert box.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    "words", ["agent list", "doctor --explain", "host status", "host prune", "host stop", "mcp agent codex"]
+)
+def test_what_is_left_of_it_ends_with_any_command_that_is_in_no_hurry(box, words):
+    left = killed_with_its_guards(box, "a session of its own")
+    (box.bin / "codex").unlink()
+    run([box.ctl, *words.split(" ")], {**box.env, "TERMSPRAWL_DATA": str(box.home / "data")})
+    assert [pid for pid in left if is_alive(pid)] == []
+    assert box.leftovers() == []
+
+
+def test_a_run_that_goes_on_is_left_alone_by_such_a_command(box):
+    with box.server() as server:
+        started(box, server, HANG.format(escape=ESCAPES["a session of its own"]))
+        alive = box.family()
+        run([box.ctl, "host", "status"], {**box.env, "TERMSPRAWL_DATA": str(box.home / "data")})
+        assert set(alive) <= set(box.family())
+        assert box.leftovers() != []
 
 
 def test_a_vanished_reader_of_our_output_ends_the_run(box):

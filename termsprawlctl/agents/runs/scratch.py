@@ -1,18 +1,18 @@
 """The private directory of one run, and what is left of a run whose two guards were killed at once.
 
 The server and the supervisor each end a run when the other is killed. After a SIGKILL of both the CLI goes on; its
-directory, which nobody holds any more, has the mark that its processes carry, and the next run ends those.
+directory, which nobody holds any more, has the mark that its processes carry, and the next run ends those; so
+does each command that is in no hurry.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import shutil
 
 from ...base.files import read_small, write_atomically
-from ...base.processtable import Family
-from ...base.tempfiles import HeldDirectory
+from ...base.tempfiles import HeldDirectory, sweep_directories, temporary_root
 
 PREFIX = "termsprawlctl-run-"
 MARK = "mark"
@@ -25,6 +25,12 @@ def make() -> HeldDirectory:
     return HeldDirectory(PREFIX, _end_and_remove)
 
 
+def end_abandoned() -> None:
+    """End and remove what killed processes left; one look at a directory where there is nothing. Never fails."""
+    with contextlib.suppress(OSError):
+        sweep_directories(PREFIX, _end_and_remove, temporary_root(os.environ))
+
+
 def write_mark(path: str, mark: str) -> None:
     """Say which mark the processes of the run carry, in place of an earlier one. Raises OSError."""
     write_atomically(os.path.join(path, MARK), mark.encode(), is_synced=False)
@@ -32,6 +38,8 @@ def write_mark(path: str, mark: str) -> None:
 
 def remove(path: str) -> None:
     """Remove the directory of a run that has ended."""
+    import shutil
+
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -41,5 +49,7 @@ def _end_and_remove(path: str) -> None:
     except OSError:
         mark = b""  # a run that had not begun, or that was to leave things running
     if _IS_MARK.fullmatch(mark):
+        from ...base.processtable import Family
+
         Family(None, mark.decode()).end(GRACE_S, LIMIT_S, lambda: None)
     remove(path)

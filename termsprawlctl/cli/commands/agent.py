@@ -54,7 +54,9 @@ def run(args) -> int:
 
     if args.action == "list":
         from ...agents.listing import show
+        from ...agents.runs.scratch import end_abandoned
 
+        end_abandoned()
         return show(as_json=args.json)
 
     from ...agents.model.arguments import SESSION_ID

@@ -55,11 +55,13 @@ def _explain(args) -> int:
     import contextlib
     import os
 
+    from ...agents.runs.scratch import end_abandoned
     from ...app.discovery import ENVIRONMENT_VARIABLE, session_file
     from ...base.errors import USAGE, NoSession
     from ...doctor.report import explain, show
     from ..session import host_session
 
+    end_abandoned()
     path, source = session_file(args.session, os.environ), "--session" if args.session else ENVIRONMENT_VARIABLE
     if path is None and args.session is None:
         with contextlib.suppress(NoSession):

@@ -49,6 +49,7 @@ def run(args) -> int:
     import os
 
     from ...agents.model.settings import from_environment
+    from ...agents.runs.scratch import end_abandoned
     from ...agents.server.provider import OPTIONS, AgentProvider
     from ...base.log import log
     from ...mcp.server import serve
@@ -58,6 +59,7 @@ def run(args) -> int:
     settings.max_runs = args.max_runs
     if args.result_bytes:
         settings.result_bytes = args.result_bytes
+    end_abandoned()
     return serve(AgentProvider(args.agent, settings), OPTIONS)
 
 
