@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -66,15 +67,18 @@ def watched(monkeypatch, tmp_path_factory):
     watching.start()
     yield host, tmux, watching
     watching.stop()
+    subprocess.run([shutil.which("tmux"), "-S", socket, "kill-server"], capture_output=True, check=False)
 
 
 def test_a_tmux_that_cannot_be_asked_costs_one_line_until_it_answers_again(watched):
     host, tmux, watching = watched
+    tmux.run("new-session", "-d", "-s", "other")  # only a socket that is there is asked
     binary, tmux.base[0] = tmux.base[0], "/no/tmux"
     until(lambda: host.told, "the line")
     watching.note_end("n-1")
     host.wait_for_looks(5)
-    assert host.told == ["terminals cannot be watched: cannot run /no/tmux: No such file or directory."]
+    reason = "cannot run /no/tmux: No such file or directory. Check the program and the limits (ulimit -a)."
+    assert host.told == [f"terminals cannot be watched: {reason}"]
     assert host.exits == []  # nothing shows that it has ended
     tmux.base[0] = binary
     until(lambda: host.exits, "the end")
