@@ -30,7 +30,9 @@ UNLIMITED_BYTES = 1 << 62
 def run(cli: AgentCli, request: Request, settings: Settings, *, as_json: bool) -> int:
     """Carry out the run and print it; returns the exit status."""
     if inside_a_run():
-        raise CtlError("refused: this is inside a run of an agent, and an agent must not start agents.")
+        raise CtlError(
+            "refused: this is inside a run of an agent, and an agent must not start agents.", "Do the task here."
+        )
     cancelled = threading.Event()
     usual = {number: signal.signal(number, lambda *_: cancelled.set()) for number in END_SIGNALS}
     settings.result_bytes = UNLIMITED_BYTES

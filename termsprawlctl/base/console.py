@@ -72,7 +72,7 @@ def out_bytes(data: bytes) -> None:
     except BrokenPipeError:
         return
     except OSError as error:
-        raise CtlError(f"cannot write to standard output: {error.strerror}") from None
+        raise CtlError(f"cannot write to standard output: {error.strerror}.", "Send it elsewhere.") from None
 
 
 def err(text: str) -> None:
@@ -98,12 +98,12 @@ def read_input(max_bytes: int) -> bytes:
             select.select([STDIN], [], [])
             continue
         except OSError as error:
-            raise CtlError(f"cannot read standard input: {error.strerror}") from None
+            raise CtlError(f"cannot read standard input: {error.strerror}.", "Give it a file or a pipe.") from None
         if not chunk:
             return b"".join(chunks)
         size += len(chunk)
         if size > max_bytes:
-            raise CtlError(f"standard input holds more than {max_bytes} bytes")
+            raise CtlError(f"standard input holds more than {max_bytes} bytes.", "Send less.")
         chunks.append(chunk)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.02  # how often a child is asked whether it has ended
 _READ_BYTES = 64 << 10  # what a pipe holds
+_CANNOT_RUN = "Check the program and the limits (ulimit -a)."
 
 
 class Completed:
@@ -68,7 +69,7 @@ def run(
     if os.sep not in program:
         found = find_program(program, (os.environ if environment is None else environment).get("PATH"))
         if found is None:
-            raise CtlError(f"cannot run {argv[0]}: it is not installed, or not on PATH.")
+            raise CtlError(f"cannot run {argv[0]}: it is not installed, or not on PATH.", "Install it.")
         program = found
     try:
         child = start(
@@ -82,7 +83,7 @@ def run(
             pass_fds=inherited,
         )
     except OSError as error:
-        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
+        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.", _CANNOT_RUN) from None
     with child:
         try:
             raise_if_signalled()
@@ -175,7 +176,7 @@ def output_of(argv: list[str], *, timeout_s: float, max_bytes: int) -> bytes:
             start_new_session=True,
         )
     except OSError as error:
-        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.") from None
+        raise CtlError(f"cannot run {argv[0]}: {error.strerror}.", _CANNOT_RUN) from None
     output = bytearray()
     end_s = time.monotonic() + timeout_s
     pipe = child.stdout

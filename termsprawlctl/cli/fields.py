@@ -36,9 +36,10 @@ def read_arguments(words: list[str], operation: str | None) -> object:
 def _one(word: str) -> object:
     if word == "-":
         try:
-            return _parse(console.read_input(MAX_INPUT_BYTES), "standard input")
+            data = console.read_input(MAX_INPUT_BYTES)
         except CtlError as error:
-            raise UsageError(error.message + ".", "Pass them in a file with @FILE.") from None
+            raise UsageError(error.message, "Pass them in a file with @FILE.") from None
+        return _parse(data, "standard input")
     if word.startswith("@"):
         try:
             return _parse(read_small(word[1:], MAX_INPUT_BYTES), word[1:])

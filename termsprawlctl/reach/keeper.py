@@ -36,7 +36,9 @@ def have(place: Place) -> None:
             own_argv("reach", WORD, place.root), environment=environment_without("TERMSPRAWL_SESSION"), cwd=place.root
         )
     except OSError as error:
-        raise CtlError(f"cannot start a process that keeps the connection: {error.strerror}.") from None
+        raise CtlError(
+            f"cannot start a process that keeps the connection: {error.strerror}.", "Check ulimit -a, then try again."
+        ) from None
     until(lambda: runs(place) or child.poll() is not None, START_S, 0.01)
     child.returncode = 0  # it goes on without us
 
@@ -101,7 +103,9 @@ def _lock_of(place: Place, timeout_s: float = 0.0) -> int | None:
     try:
         descriptor = os.open(place.keeper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise CtlError(f"cannot use {place.keeper}: {error.strerror}.") from None
+        raise CtlError(
+            f"cannot use {place.keeper}: {error.strerror}.", "Connect again: termsprawlctl reach DESTINATION."
+        ) from None
     if lock(descriptor, timeout_s) is False:
         os.close(descriptor)
         return None

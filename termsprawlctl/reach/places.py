@@ -132,5 +132,8 @@ def places() -> list[Place]:
 def plain_path(path: object) -> str:
     """A path over there as it is, where it can be a word of a command line. Raises CtlError."""
     if not isinstance(path, str) or not _PLAIN.fullmatch(path) or len(path) > 4096:
-        raise CtlError(f"the path {path!r} over there has characters that a shell or ssh could change.")
+        raise CtlError(
+            f"the path {path!r} over there has characters that a shell or ssh could change.",
+            "Use one of letters, digits and _./+@=~- there.",
+        )
     return path

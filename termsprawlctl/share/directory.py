@@ -104,7 +104,9 @@ class ShareDirectory:
             self._fill(name)
         except OSError as error:
             self.remove()
-            raise CtlError(f"cannot share in {self.directory}: {error.strerror}.") from None
+            raise CtlError(
+                f"cannot share in {self.directory}: {error.strerror}.", "Check its permissions and its disk."
+            ) from None
         except BaseException:
             self.remove()
             raise
@@ -155,7 +157,9 @@ class ShareDirectory:
             data = jsontext.encode(jsontext.compact(asdict(about))) + b"\n"
             write_atomically(os.path.join(self.directory, ABOUT), data)
         except OSError as error:
-            raise CtlError(f"cannot write in {self.directory}: {error.strerror}.") from None
+            raise CtlError(
+                f"cannot write in {self.directory}: {error.strerror}.", "Check its permissions and its disk."
+            ) from None
 
     def revoked_by(self) -> str:
         """Who asked for the end, as revoke() noted it; empty when nobody did."""
@@ -284,7 +288,7 @@ def revoke(path: str, by: str = "command") -> bool:
     try:
         pid = owner_of(path)
     except OSError as error:
-        raise endpoint.EndpointError(f"nothing is shared at {path}: {error.strerror}.") from None
+        raise endpoint.EndpointError(f"nothing is shared at {path}: {error.strerror}.", "Share again.") from None
     if pid is None:
         _remove_dead(path)
         return False
@@ -328,7 +332,7 @@ def _remove_dead(path: str) -> None:
             _clear(os.path.dirname(path))
             return
         except OSError as error:
-            raise CtlError(f"cannot tell who shares at {path}: {error.strerror}.") from None
+            raise CtlError(f"cannot tell who shares at {path}: {error.strerror}.", "Try again.") from None
     raise CtlError(f"the share at {path} belongs to another program.", "Use that program's own [Revoke].")
 
 

@@ -100,6 +100,7 @@ def check_form(path: str) -> None:
         raise EndpointError(f"the endpoint path {path} leads through a symlink or is not in its plain form.", _REMEDY)
 
 
+_AGAIN = "Share the TUI again and use the new path."
 _REMEDY = "Copy it from where the TUI was shared; `termsprawlctl tui status` lists those that are."
 
 
@@ -108,16 +109,16 @@ def parse(data: bytes) -> Members:
     try:
         value = jsontext.loads(data)
     except ValueError as error:
-        raise EndpointError(f"the endpoint file is not JSON: {error}.") from None
+        raise EndpointError(f"the endpoint file is not JSON: {error}.", _AGAIN) from None
     if not isinstance(value, dict) or set(value) != _NAMES:
-        raise EndpointError(f"the endpoint file has not exactly the members {', '.join(sorted(_NAMES))}.")
+        raise EndpointError(f"the endpoint file has not exactly the members {', '.join(sorted(_NAMES))}.", _AGAIN)
     if isinstance(value["version"], bool) or value["version"] != VERSION:
         raise EndpointError(f"the endpoint file has not version {VERSION}.", "Use matching versions on both sides.")
     token = value["token"]
     if not (is_uuid(value["instanceId"]) and is_uuid(value["generation"])):
-        raise EndpointError("the endpoint file's instanceId or generation is no uuid.")
+        raise EndpointError("the endpoint file's instanceId or generation is no uuid.", _AGAIN)
     if not is_token(token):
-        raise EndpointError("the endpoint file's token is not 64 lowercase hexadecimal digits.")
+        raise EndpointError("the endpoint file's token is not 64 lowercase hexadecimal digits.", _AGAIN)
     return Members(value["instanceId"], value["generation"], token)
 
 
@@ -134,11 +135,11 @@ def _check(path: str, what: str, is_kind: Callable[[int], bool], kind: str, mode
 
 def _check_status(status: os.stat_result, named: str, is_kind: Callable[[int], bool], kind: str, mode: int) -> None:
     if not is_kind(status.st_mode):
-        raise EndpointError(f"the {named} is not {kind}.")
+        raise EndpointError(f"the {named} is not {kind}.", _AGAIN)
     if status.st_uid != os.getuid():
-        raise EndpointError(f"the {named} belongs to another user.")
+        raise EndpointError(f"the {named} belongs to another user.", "Use a share of your own.")
     if stat.S_IMODE(status.st_mode) != mode:
-        raise EndpointError(f"the {named} has mode {stat.S_IMODE(status.st_mode):04o} instead of {mode:04o}.")
+        raise EndpointError(f"the {named} has mode {stat.S_IMODE(status.st_mode):04o} instead of {mode:04o}.", _AGAIN)
 
 
 def _read(path: str, seen: os.stat_result) -> bytes:
@@ -147,14 +148,14 @@ def _read(path: str, seen: os.stat_result) -> bytes:
     try:
         descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError as error:
-        raise EndpointError(f"cannot open the {named}: {error.strerror}.") from None
+        raise EndpointError(f"cannot open the {named}: {error.strerror}.", _AGAIN) from None
     try:
         status = os.fstat(descriptor)
         _check_status(status, named, stat.S_ISREG, "a regular file", FILE_MODE)
         if (status.st_dev, status.st_ino) != (seen.st_dev, seen.st_ino):
-            raise EndpointError(f"the {named} was replaced while it was checked.")
+            raise EndpointError(f"the {named} was replaced while it was checked.", "Try again.")
         return read_open(descriptor, path, MAX_FILE_BYTES)
     except OSError as error:
-        raise EndpointError(f"cannot read the {named}: {error.strerror}.") from None
+        raise EndpointError(f"cannot read the {named}: {error.strerror}.", _AGAIN) from None
     finally:
         os.close(descriptor)

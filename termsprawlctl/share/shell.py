@@ -68,7 +68,7 @@ def share(args: Namespace) -> int:
     from .sharing.view import Limits
 
     if not _pause_is_right(args.pause):
-        raise UsageError(f"--pause takes 1.5 to {MAX_PAUSE_S:g} seconds.")
+        raise UsageError(f"--pause takes 1.5 to {MAX_PAUSE_S:g} seconds.", "For example: --pause 2.")
     options = process.Options(
         limits=Limits(tuple(args.only or ()), args.read_only),
         lasts_s=None if args.lasts is None else duration_s(args.lasts),
@@ -210,7 +210,7 @@ def _chosen(args: Namespace) -> list[directory.Found]:
 
 def _require_one(found: list[directory.Found], action: str, otherwise: str) -> None:
     if not found:
-        raise UsageError("nothing is shared.")
+        raise UsageError("nothing is shared.", "Share first: termsprawlctl tui share.")
     if len(found) > 1:
         listed = "\n".join(f"  {_line(one)}" for one in found)
         raise UsageError(f"{len(found)} shares are running:\n{listed}\n", f"Name one: tui {action} PATH, {otherwise}.")

@@ -659,7 +659,7 @@ def test_a_full_disk_is_told(app, ctl, env):
     done = shell('"$CTL" doctor > /dev/full', ctl, env)
     assert (done.returncode, done.stderr) == (
         1,
-        b"termsprawlctl: cannot write to standard output: No space left on device\n",
+        b"termsprawlctl: cannot write to standard output: No space left on device. Send it elsewhere.\n",
     )
     assert shell('"$CTL" --help > /dev/full', ctl, env).returncode == 1
     assert shell('"$CTL" nonsense 2> /dev/full', ctl, env).returncode == 2

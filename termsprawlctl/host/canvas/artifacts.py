@@ -41,7 +41,7 @@ def resolve(path: str, folder: str, *, as_diff: bool) -> str:
     except UnicodeEncodeError:
         raise CtlError("The file's name is not UTF-8.", "Rename it.") from None
     except OSError as error:
-        raise CtlError(f"Cannot open {path}: {error.strerror}.") from None
+        raise CtlError(f"Cannot open {path}: {error.strerror}.", "Check the path.") from None
     return real
 
 

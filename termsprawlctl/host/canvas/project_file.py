@@ -264,7 +264,10 @@ def _parse(path: str, data: bytes | None) -> Snapshot:
     version = found.document.get("version")
     if numbers.number_of(version) != VERSION:
         shown = numbers.dumps(version)[:MAX_SHOWN_CHARS]
-        raise CtlError(f"The project file {path} has version {shown}, not 1; nothing was changed.")
+        raise CtlError(
+            f"The project file {path} has version {shown}, not 1; nothing was changed.",
+            "Use the release that wrote it.",
+        )
     return found
 
 

@@ -221,7 +221,8 @@ def _spawn(paths: DataPaths) -> None:
         raise CtlError(f"the host did not start within {START_TIMEOUT_S:g} s.", f"See {paths.log}.")
     child.wait()
     if not is_held(paths):  # else another start was faster, which is as good
-        raise CtlError(answer.decode("utf-8", "replace").strip() or f"the host did not start; see {paths.log}.")
+        reason = answer.decode("utf-8", "replace").strip()  # with its next step
+        raise CtlError(reason or "the host did not start.", "" if reason else f"See {paths.log}.")
 
 
 def _read_answer(descriptor: int, end_s: float) -> bytes | None:

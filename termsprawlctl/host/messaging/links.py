@@ -104,7 +104,7 @@ def unlink_context(paths: DataPaths, one: str, other: str) -> None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise CtlError(f"Cannot remove {path}: {error.strerror}.") from None
+            raise CtlError(f"Cannot remove {path}: {error.strerror}.", "Check its directory's permissions.") from None
 
 
 def listing(paths: DataPaths) -> list[dict[str, Any]]:
@@ -214,7 +214,7 @@ def _common_project(paths: DataPaths, one: str, other: str) -> str:
     if _project_of(paths, other) != project:
         raise CtlError(f"{one} and {other} belong to different projects.", "Link nodes of one project.")
     if one == other:
-        raise CtlError(f"{one} cannot be linked to itself.")
+        raise CtlError(f"{one} cannot be linked to itself.", "Name two nodes.")
     return project
 
 
@@ -225,7 +225,9 @@ def _write_context(folder: str, one: str, other: str) -> None:
         os.makedirs(directory, mode=DIRECTORY_MODE, exist_ok=True)
         write_atomically(os.path.join(directory, _file_name(*pair)), json.dumps(content).encode() + b"\n")
     except OSError as error:
-        raise CtlError(f"Cannot write to {directory}: {error.strerror}.") from None
+        raise CtlError(
+            f"Cannot write to {directory}: {error.strerror}.", "Check its permissions and its disk."
+        ) from None
 
 
 def _enabled_or_none(folder: str) -> set[tuple[str, str]]:

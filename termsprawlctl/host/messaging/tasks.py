@@ -93,7 +93,9 @@ class TaskStore:
             try:
                 names = sorted(os.listdir(private_directory(self._directory)))
             except OSError as error:
-                raise CtlError(f"cannot use {self._directory}: {error.strerror}.") from None
+                raise CtlError(
+                    f"cannot use {self._directory}: {error.strerror}.", "Check its permissions and its disk."
+                ) from None
             for name in names:
                 path = os.path.join(self._directory, name)
                 task = _read(path)

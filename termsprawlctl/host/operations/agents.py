@@ -105,6 +105,7 @@ def _custom(host: HostContext) -> adapters.Custom | None:
     if not executable or not all(map(is_word, given)) or not (flag is None or (flag and is_word(flag))):
         raise CtlError(
             f'{name} in preferences.json has to be {{"executable": "..."}}, with "instructionFlag": "..." where '
-            'it has an option for instructions, and "args": ["..."] where it needs them.'
+            'it has an option for instructions, and "args": ["..."] where it needs them.',
+            "Correct it there.",
         )
     return adapters.Custom(given, flag or "")

@@ -208,7 +208,9 @@ def terminal_send(host: HostContext, caller: Caller, args: Arguments) -> dict[st
     if not text and not names:
         raise ToolRefusal("Nothing is given to type.", "Give text, keys, or both.")
     if not 0 < len(request_id) <= MAX_REQUEST_ID_CHARS:
-        raise ToolRefusal(f"requestId has to have 1 to {MAX_REQUEST_ID_CHARS} characters; nothing was typed.")
+        raise ToolRefusal(
+            f"requestId has to have 1 to {MAX_REQUEST_ID_CHARS} characters; nothing was typed.", "Give another one."
+        )
     request = (node_id, text, tuple(names))
     receipt = host.receipts.find(caller.node_id, request_id, request)
     if receipt is not None:

@@ -49,7 +49,7 @@ class ProjectStore:
         """The folder of a project. Raises CtlError when it is unknown or gone."""
         folder = self._named(identity)
         if not os.path.isdir(folder):
-            raise CtlError(f"The project folder {folder} is gone.")
+            raise CtlError(f"The project folder {folder} is gone.", "Put it back, or run termsprawlctl host prune.")
         return folder
 
     def _named(self, identity: str) -> str:
@@ -59,7 +59,9 @@ class ProjectStore:
         except (FileNotFoundError, ValueError):
             folder = None
         except OSError as error:  # no descriptor left, for example: that does not make it unknown
-            raise CtlError(f"Cannot read {self._file(identity)}: {error.strerror}.") from None
+            raise CtlError(
+                f"Cannot read {self._file(identity)}: {error.strerror}.", "Check its permissions, and ulimit -a."
+            ) from None
         if not isinstance(folder, str):
             raise CtlError(f"Unknown project {identity}.", "Start it again with termsprawlctl host start.")
         return folder

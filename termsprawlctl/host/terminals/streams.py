@@ -242,7 +242,7 @@ class Streams:
         except (OSError, RuntimeError) as error:
             self._undo(descriptor, fifo)
             why = error.strerror if isinstance(error, OSError) else error
-            raise CtlError(f"The terminal's output cannot be followed: {why}.") from None
+            raise CtlError(f"The terminal's output cannot be followed: {why}.", "Try again.") from None
         return stream
 
     @staticmethod

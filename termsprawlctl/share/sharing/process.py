@@ -112,7 +112,7 @@ class _Sharing:
         elif first.exception():
             raise first.exception()
         if self._over.done():
-            raise UsageError(f"nothing was shared: {self._over.result()}.")
+            raise UsageError(f"nothing was shared: {self._over.result()}.", "Share again.")
         await self._put_sign(directory)
         if not self._over.done():
             self._share.start(directory.listener)

@@ -107,7 +107,7 @@ class TmuxView:
         self._controller = controller
         await self.look()
         if self._seen is None and not self._ended:
-            raise UsageError("nothing was shared: tmux does not answer.")
+            raise UsageError("nothing was shared: tmux does not answer.", "Check that it runs: tmux ls.")
         self._process = ProcessEnd(self._client.key.pid, lambda: self._spawn(self._await_end()))
         self._spawn(self._heartbeat())
 

@@ -297,7 +297,9 @@ class Commands:
             self._forget(running)
             self._panes.keep_when_dead(pane, keep=False)
             if isinstance(fault, OSError):
-                raise CtlError(f"The command cannot be handed over: {fault.strerror}.") from None
+                raise CtlError(
+                    f"The command cannot be handed over: {fault.strerror}.", "Read the terminal before you try again."
+                ) from None
             raise
         finally:
             remove_quietly(files.before)

@@ -46,7 +46,10 @@ class Pattern:
 
     def __init__(self, pattern: str) -> None:
         if not 0 < len(pattern) <= MAX_PATTERN_CHARS:
-            raise CtlError(f"The pattern has {len(pattern)} characters; 1 to {MAX_PATTERN_CHARS:,} are allowed.")
+            raise CtlError(
+                f"The pattern has {len(pattern)} characters; 1 to {MAX_PATTERN_CHARS:,} are allowed.",
+                "Change it, or use text.",
+            )
         try:
             self._process = subprocess.Popen(  # noqa: S603 - an argv list, never a shell
                 [sys.executable, "-ISB", "-c", _PROGRAM % {"limit": SEARCH_LIMIT_S}],
@@ -59,7 +62,9 @@ class Pattern:
                 start_new_session=True,
             )
         except OSError as error:
-            raise CtlError(f"Cannot start a matcher for the pattern: {error.strerror}.") from None
+            raise CtlError(
+                f"Cannot start a matcher for the pattern: {error.strerror}.", "Try again, or use text."
+            ) from None
         self._input, self._output = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
         answer = self._ask(pattern)
         if "error" in answer:
