@@ -204,6 +204,23 @@ def reach(request: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "session": session, "file": path, "python": sys.executable}
 
 
+def clients(request: dict[str, Any]) -> dict[str, Any]:
+    """Who looks at a node's terminal, which is there; the copy of our file knows how to ask tmux."""
+    path = copy(request)
+    if not path:
+        return {"needs": "file"}
+    sys.path.insert(0, path)
+    from termsprawlctl.base.errors import CtlError
+    from termsprawlctl.windows.node_terminal import NodeTerminal
+
+    try:
+        node = NodeTerminal(request["at"], request["node"])
+        node.check()
+        return {"clients": [vars(client) for client in node.clients()]}
+    except CtlError as error:
+        raise Refused("node", error.message, error.remedy) from None
+
+
 def leave(request: dict[str, Any]) -> dict[str, Any]:
     """No host runs afterwards, none of its terminals either, and no copy of the file is left."""
     path = place(request["sha256"])
@@ -219,7 +236,7 @@ def main() -> None:
     """Answer one request."""
     os.umask(0o077)
     request = json.loads(sys.stdin.readline())
-    actions = {"look": look, "send": send, "reach": reach, "leave": leave}
+    actions = {"look": look, "send": send, "reach": reach, "clients": clients, "leave": leave}
     try:
         answer = actions[request["action"]](request)
     except Refused as no:

@@ -13,7 +13,7 @@ from ..base.files import read_object
 from ..base.processes import find_program
 from . import emulators, spawn
 from .displays import usable
-from .node_terminal import NodeTerminal
+from .node_terminal import Client, Node
 
 # Callers may be waiting in a queue: after this, no further emulator of the list is tried.
 _KEEP_TRYING_S = 12.0
@@ -28,11 +28,11 @@ class Report:
     stopped a real start, for a dry run.
     """
 
-    def __init__(self, node: NodeTerminal, choice: emulators.Choice) -> None:
+    def __init__(self, node: Node, choice: emulators.Choice) -> None:
         self.node = node
         self.choice = choice
         self.started = False
-        self.client: spawn.Client | None = None
+        self.client: Client | None = None
         self.failures: list[spawn.Failure] = []
         self.notes: list[str] = []
 
@@ -55,27 +55,17 @@ class Report:
         }
 
 
-def open_window(
-    data: str,
-    node_id: str,
-    *,
-    terminal: str | None = None,
-    environment=None,
-    server: tmux.Tmux | None = None,
-    wait_s: float = spawn.PROOF_S,
-) -> Report:
+def open_window(node: Node, *, terminal: str | None = None, environment=None, wait_s: float = spawn.PROOF_S) -> Report:
     """Open a window on the node's tmux session, next to the clients that it has.
 
-    `data` is the data directory (preferences, tmux socket), `terminal` the name of an emulator
-    that wins over the preferences, `environment` what decides about displays and PATH and is
-    passed on (without tmux's and our own variables), `server` the tmux server if the caller
-    knows it. Waits at most `wait_s` seconds for the window; none by then is no error (the
-    report's client is None). Raises CtlError when nothing could be started.
+    `terminal` is the name of an emulator that wins over the preferences, `environment` what
+    decides about displays and PATH and is passed on (without tmux's and our own variables).
+    Waits at most `wait_s` seconds for the window; none by then is no error (the report's client
+    is None). Raises CtlError when nothing could be started.
     """
     environment = os.environ if environment is None else environment
-    node = NodeTerminal(data, node_id, server=server, which=finder(environment))
     node.check()
-    preference = None if terminal is not None else read_preference(node.paths.preferences)
+    preference = None if terminal is not None else read_preference(node.preferences)
     displays = usable(environment)
     no_display = _no_display(displays, node)
     if no_display and preference is None:
@@ -87,20 +77,18 @@ def open_window(
     return _start_first(node, choices, child, wait_s)
 
 
-def plan(data: str, node_id: str, *, terminal: str | None = None, environment=None) -> Report:
+def plan(node: Node, *, terminal: str | None = None, environment=None) -> Report:
     """What open_window() would start, without starting it or asking for more than it needs.
 
-    A missing session, terminal or display becomes a note of the report. Raises CtlError
-    without tmux.
+    A missing session, terminal or display becomes a note of the report. Raises CtlError.
     """
     environment = os.environ if environment is None else environment
-    node = NodeTerminal(data, node_id, which=finder(environment))
     notes = []
     try:
         node.check()
     except CtlError as error:
         notes.append(str(error))
-    preference = None if terminal is not None else read_preference(node.paths.preferences)
+    preference = None if terminal is not None else read_preference(node.preferences)
     displays = usable(environment)
     kinds = displays.kinds or frozenset((emulators.X11, emulators.WAYLAND))
     try:
@@ -148,7 +136,7 @@ def finder(environment):
     return find
 
 
-def _choose(node: NodeTerminal, terminal, preference, environment, kinds) -> list[emulators.Choice]:
+def _choose(node: Node, terminal, preference, environment, kinds) -> list[emulators.Choice]:
     try:
         return emulators.choose(
             node.attach_argv(),
@@ -164,13 +152,13 @@ def _choose(node: NodeTerminal, terminal, preference, environment, kinds) -> lis
         raise
 
 
-def _no_display(displays, node: NodeTerminal) -> CtlError | None:
+def _no_display(displays, node: Node) -> CtlError | None:
     if displays.problem is None or os.uname().sysname == "Darwin":
         return None
     return CtlError(f"no window can be opened: {displays.problem}.", node.remedy())
 
 
-def _start_first(node: NodeTerminal, choices, environment, wait_s: float) -> Report:
+def _start_first(node: Node, choices, environment, wait_s: float) -> Report:
     give_up = time.monotonic() + _KEEP_TRYING_S
     failures: list[spawn.Failure] = []
     for choice in choices:

@@ -18,14 +18,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..base import threads, tmux
+from ..base import threads
 from ..base.errors import CtlError
 from ..base.files import remove_quietly
 from ..base.ownership import roots
 from ..base.processes import raise_if_signalled, spawn_detached
 from ..base.processtable import kill_group, send_to_group
 from .emulators import LAUNCHER
-from .node_terminal import NodeTerminal
+from .node_terminal import Client, Node
 
 # A cold start of the slowest emulators takes about two seconds.
 PROOF_S = 5.0
@@ -37,17 +37,6 @@ _PLAIN_PATH = re.compile(r"/[A-Za-z0-9/_.-]*")
 # A launcher that nobody ran: the emulator never came up. By then nobody will.
 _STALE_S = 3600.0
 _OWNER_ONLY = 0o700
-
-
-@dataclass(frozen=True)
-class Client:
-    """A client of tmux: width and height in characters, term the kind of terminal as it names it."""
-
-    pid: int
-    tty: str
-    width: int
-    height: int
-    term: str
 
 
 @dataclass(frozen=True)
@@ -72,13 +61,13 @@ class Failure:
     why: str
 
 
-def start(node: NodeTerminal, argv: list[str], environment: Mapping[str, str], wait_s: float) -> Started:
+def start(node: Node, argv: list[str], environment: Mapping[str, str], wait_s: float) -> Started:
     """Start one emulator and wait at most `wait_s` seconds for its client.
 
     After a failure nothing of it is left running. Raises CtlError when the session ended
     meanwhile.
     """
-    before = {_identity(client) for client in _clients(node)}
+    before = {_identity(client) for client in node.clients()}
     launcher = None
     if LAUNCHER in argv:
         launcher = create_launcher(node.attach_argv(), environment)
@@ -98,7 +87,7 @@ def start(node: NodeTerminal, argv: list[str], environment: Mapping[str, str], w
 
 
 def _await_client(
-    node: NodeTerminal, process: subprocess.Popen[bytes], before: set[tuple[int, str]], wait_s: float
+    node: Node, process: subprocess.Popen[bytes], before: set[tuple[int, str]], wait_s: float
 ) -> tuple[Client | None, str | None]:
     """(the new client or None, why there will be none or None)."""
     end = time.monotonic() + wait_s
@@ -106,7 +95,7 @@ def _await_client(
         raise_if_signalled()
         while True:
             status = process.poll()
-            new = [client for client in _clients(node) if _identity(client) not in before]
+            new = [client for client in node.clients() if _identity(client) not in before]
             failed = bool(status)
             if new or (not failed and time.monotonic() > end):
                 # A host lives for weeks: each closed window would leave a zombie otherwise.
@@ -136,22 +125,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _identity(client: Client) -> tuple[int, str]:
     # The name of a terminal is used again.
     return client.pid, client.tty
-
-
-def _clients(node: NodeTerminal) -> list[Client]:
-    """The clients of exactly this session that somebody looks at; raises CtlError when it is gone."""
-    template = "#{client_control_mode} #{client_pid} #{client_width} #{client_height} #{client_tty} #{client_termname}"
-    try:
-        lines = node.server.run("list-clients", "-t", tmux.exact(node.session), "-F", template).split("\n")
-    except tmux.TmuxError as error:
-        raise CtlError(f"the terminal of node {node.node_id} ended ({error.message}).", "Open another.") from None
-    clients = []
-    for line in lines:
-        words = line.split(" ", 5)
-        if len(words) == 6 and words[0] != "1":
-            _, pid, width, height, tty, term = words
-            clients.append(Client(int(pid), tty, int(width), int(height), term))
-    return clients
 
 
 def _ending(status: int) -> str:

@@ -20,8 +20,8 @@ FLOORS = (
     ("base",),
     ("mcp", "operations"),
     ("app",),
-    ("agents", "install", "reach", "share", "windows"),
-    ("host",),
+    ("agents", "install", "share", "windows"),
+    ("host", "reach"),
     ("doctor", "view"),
     ("cli",),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,53 @@ def test_attach_needs_a_connection_and_a_terminal(box):
     status, shown = run_in_terminal([box.ctl, "attach", "n-1", "--session", session], box.env)
     assert status == 1
     assert "box is not connected" in shown
+
+
+# Waits for a window of its own, as an emulator does: the command after `--` in a terminal.
+EMULATOR = "#!{python}\nimport os, pty, sys\nos.environ['TERM'] = 'xterm'\npty.spawn(sys.argv[2:])\n"
+
+
+@pytest.fixture
+def display(box):
+    """The box' environment with an emulator and a display that accepts."""
+    kitty = box.root / "bin" / "kitty"
+    kitty.write_text(EMULATOR.format(python=os.path.join(sys.base_prefix, "bin", "python3")))
+    kitty.chmod(0o755)
+    with socket.socket(socket.AF_UNIX) as accepting:
+        accepting.bind(str(box.root / "wl"))
+        accepting.listen()
+        yield {**box.env, "WAYLAND_DISPLAY": str(box.root / "wl")}
+
+
+def test_a_window_shows_the_terminal_over_there_and_is_proved_by_its_client_there(box, display):
+    session = box.reach()
+    node = box.call(session, "terminal_open")["value"]["nodeId"]
+    words = ["external", node, "--session", session, "--terminal", "kitty"]
+    dry = box.run(*words, "--dry-run", "--json", env=display)
+    assert dry.returncode == 0, dry.stderr
+    planned = json.loads(dry.stdout)
+    assert planned["argv"][-5:] == [box.ctl, "attach", node, "--data", str(box.place())]
+    assert (planned["started"], planned["notes"]) == (False, [])
+    done = box.run(*words, "--json", env=display)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["argv"], report["attached"], report["client"]["term"]) == (planned["argv"], True, "xterm")
+    again = box.run(*words, env=display)  # a second client is another one
+    assert f"opened {node} in kitty: " in again.stdout
+    assert report["client"]["tty"] not in again.stdout
+
+
+def test_a_window_on_what_is_not_there_is_refused_before_it_opens(box, display):
+    session = box.reach()
+    done = box.run("external", "n-none", "--session", session, env=display)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no tmux server" in done.stderr or "has no terminal" in done.stderr
+    dry = json.loads(box.run("external", "n-none", "--session", session, "--dry-run", "--json", env=display).stdout)
+    assert len(dry["notes"]) == 1
+    keeper, master = box.keeper(), box.record()["ssh"]
+    os.kill(keeper, 9)
+    os.kill(master, 9)
+    until(lambda: not is_running(master))
+    done = box.run("external", "n-none", "--session", session, env=display)
+    assert done.returncode == 1
+    assert "box is not connected. Run: termsprawlctl reach box" in done.stderr

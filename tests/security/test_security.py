@@ -30,7 +30,7 @@ ALLOWED = {
         "host/terminals/shells/patterns.py subprocess.Popen": "a matcher that can be killed, this same Python",
         "windows/node_terminal.py os.execve": "attach becomes tmux",
         "share/shell.py subprocess.Popen": "a share in the background, this same program",
-        "reach/terminal.py os.execv": "attach becomes ssh",
+        "reach/terminal.py os.execve": "attach becomes ssh",
         "reach/guest.py os.fork": "says a word to whoever comes through a forwarding that is tried",
         "reach/guest.py subprocess.run": "runs over there, where there is nothing else of ours",
         "__main__.py os.execv": "starts over isolated, as the file's own first lines do",

@@ -184,7 +184,9 @@ def test_a_window_that_does_not_come_is_told_honestly_and_is_no_failure(desk):
 
 def test_a_client_that_only_controls_is_no_window(desk):
     desk.install("kitty", "only controls")
-    report = external.open_window(str(desk.server.data), "n-1", environment={**desk.env, **desk.display}, wait_s=1.0)
+    report = external.open_window(
+        NodeTerminal(str(desk.server.data), "n-1"), environment={**desk.env, **desk.display}, wait_s=1.0
+    )
     assert report.started
     assert report.client is None
     assert len(desk.server.clients("n-1")) == 1
@@ -192,7 +194,7 @@ def test_a_client_that_only_controls_is_no_window(desk):
 
 def test_a_closed_window_leaves_the_session_alive_and_no_dead_process_behind(desk):
     desk.install("kitty", "opens a window")
-    report = external.open_window(str(desk.server.data), "n-1", environment={**desk.env, **desk.display})
+    report = external.open_window(NodeTerminal(str(desk.server.data), "n-1"), environment={**desk.env, **desk.display})
     pid = desk.noted("kitty")["pid"]
     assert desk.server.clients("n-1") == [report.client.tty]
     os.kill(pid, 15)
@@ -660,4 +662,4 @@ def test_nobody_but_the_caller_is_asked_for_the_environment(desk):
     """A host hands its own environment in; nothing is taken from anywhere else."""
     desk.install("kitty", "opens a window")
     with pytest.raises(CtlError, match="DISPLAY and WAYLAND_DISPLAY are not set"):
-        external.open_window(str(desk.server.data), "n-1", environment=desk.env)
+        external.open_window(NodeTerminal(str(desk.server.data), "n-1"), environment=desk.env)

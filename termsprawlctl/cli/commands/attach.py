@@ -22,15 +22,8 @@ def configure(parser) -> None:
 
 
 def run(args) -> int:
-    from ...windows.node_terminal import NodeTerminal, attach, data_directory
+    from ...reach.terminal import node_of
+    from ...windows.node_terminal import data_directory
 
-    data = data_directory(args.data, args.session, os.environ)
-    if os.path.exists(os.path.join(data, "reach.json")):
-        from ...reach.places import Place
-        from ...reach.terminal import attach as attach_there
-
-        place = Place.at(data)
-        if place is not None:
-            attach_there(place, args.node)
-    attach(NodeTerminal(data, args.node), os.environ)
+    node_of(data_directory(args.data, args.session, os.environ), args.node).attach(os.environ)
     raise AssertionError("attach() does not return")

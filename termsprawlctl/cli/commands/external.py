@@ -45,6 +45,7 @@ def _names() -> list[str]:
 
 def run(args) -> int:
     from ...base.processes import Interruptible
+    from ...reach.terminal import node_of
     from ...windows import external
     from ...windows.node_terminal import data_directory
 
@@ -54,10 +55,10 @@ def run(args) -> int:
         return _list(as_json=args.json)
     if args.node is None:
         raise UsageError("NODE_ID is missing.", "canvas_list names the nodes; --list shows the known terminals.")
-    data = data_directory(args.data, args.session, os.environ)
+    node = node_of(data_directory(args.data, args.session, os.environ), args.node)
     act = external.plan if args.dry_run else external.open_window
     with Interruptible():  # what has been started and has not come up yet ends, too
-        report = act(data, args.node, terminal=args.terminal)
+        report = act(node, terminal=args.terminal)
     if args.json:
         console.out(jsontext.pretty(report.as_json()) + "\n")
     else:

@@ -34,7 +34,7 @@ def configure(parser) -> None:
 def run(args) -> int:
     from ...app import transport
     from ...host.daemon.control import start
-    from ...windows.node_terminal import NodeTerminal, attach
+    from ...windows.node_terminal import NodeTerminal
     from ..session import project_folder
 
     paths = DataPaths(args.data or default_data_directory(os.environ))
@@ -50,7 +50,7 @@ def run(args) -> int:
     if not isinstance(node_id, str) or not is_id(node_id):
         raise CtlError("the host started an agent, but named no node for it.", "See termsprawlctl host status.")
     if args.attach:
-        attach(NodeTerminal(paths.root, node_id), os.environ)  # becomes tmux; does not return
+        NodeTerminal(paths.root, node_id).attach(os.environ)  # becomes tmux; does not return
     if args.json:
         facts = {"nodeId": node_id, "agent": args.agent, "sessionFile": session, "data": paths.root}
         console.out(jsontext.pretty(facts) + "\n")

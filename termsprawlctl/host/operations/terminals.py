@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...windows.external import open_window
+from ...windows.node_terminal import NodeTerminal
 from ..canvas import model, project_file
 from ..registry.status import SHELL_STATUS
 from ..terminals.nodes import DEFAULT_READ_CHARS, MAX_READ_CHARS
@@ -89,7 +90,7 @@ def terminal_external(host: HostContext, caller: Caller, args: Arguments) -> Lat
     node_id = terminal(host, caller, args)
 
     def open_outside_the_turn() -> dict[str, Any]:
-        report = open_window(host.paths.root, node_id, server=host.tmux)
+        report = open_window(NodeTerminal(host.paths.root, node_id, server=host.tmux))
         # A started emulator is a success; its window may still be coming up.
         return {"nodeId": node_id, "attached": True, "confirmed": report.client is not None}
 
