@@ -56,7 +56,8 @@ class Operation:
     """One operation.
 
     `guide` is the topic that teaches it. `read_only`, `destructive`, `idempotent` and
-    `open_world` are MCP's hints. `creates_node`: the nodeId of its answer is a new one.
+    `open_world` are MCP's hints. `creates_node`: the nodeId of its answer is a new one
+    where none is given.
     `steers`: it types into the terminal nodeId or ends it: refused on the caller's own, and one
     at a time on each. `order` is one of the three above. `extension`: the app does not know it; it
     is offered where the running host's session_info names it, and sent nowhere else. `app_only`:
@@ -445,15 +446,16 @@ _ROWS = (
         "terminal_run",
         "Run a command and wait",
         "Run a command in a terminal's shell (bash, zsh, fish, dash at its prompt) and wait for its end. Returns "
-        "output, exitStatus, durationMs. The shell keeps its directory and variables. If timedOut, the command "
+        "nodeId, output, exitStatus, durationMs. The shell keeps its directory and variables. If timedOut, the command "
         "goes on: terminal_wait with exit, or terminal_interrupt. If truncated, the middle of the output is left "
         "out.",
-        _TERMINAL,
+        optional("nodeId", "string", "Default: a new terminal"),
         required("command", "string", "At most 64,000 characters"),
         _TIMEOUT,
         guide="terminal",
         destructive=True,
         open_world=True,
+        creates_node=True,
         steers=True,
         order=IN_TURN,
         extension=True,

@@ -341,6 +341,8 @@ def arguments(draw, operation, node: str):
             args[argument.name] = draw(values_of(operation, argument, node))
     if "timeoutMs" in {argument.name for argument in operation.arguments}:
         args.setdefault("timeoutMs", 0)
+    if operation.name == "terminal_run":
+        args.setdefault("nodeId", node)  # without one a shell would run whatever comes
     kind = draw(st.integers(0, 9))
     if kind == 0:
         args[draw(hostile.any_text)] = draw(hostile.json_values)

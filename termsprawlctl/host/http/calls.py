@@ -22,7 +22,7 @@ from ...base.files import Explained
 from ...operations.schema import InvalidCall, validate
 from .. import operations
 from ..operations.binding import Encoded
-from ..operations.ordering import ExpiredError, InTurn, Later, turn_of
+from ..operations.ordering import ExpiredError, InTurn, Later, terminal_turn, turn_of
 from ..registry.sessions import Session
 from . import a2a
 from .events import note_call
@@ -221,11 +221,16 @@ def _perform(
     # A full disk or a directory that is gone is the user's to fix, not a fault of the host.
     with Explained(f"{operation.name} failed"):
         value = in_turn(key, lambda: operations.run(host, session, operation.name, args))
-        # What takes long must not hold up other operations.
-        if isinstance(value, Later):
-            begun()
-            value = value.finish()
-        return in_turn(key, value.run) if isinstance(value, InTurn) else value
+        while True:
+            # What takes long must not hold up other operations.
+            if isinstance(value, Later):
+                begun()
+                value = value.finish()
+            elif isinstance(value, InTurn):
+                own = key if value.node_id is None else terminal_turn(session.project_id, value.node_id)
+                value = in_turn(own, value.run)
+            else:
+                return value
 
 
 def _is_for_us(head: http1.RequestHead, port: int) -> bool:

@@ -15,7 +15,7 @@ def note_call(host, session, request: dict, value: object, duration_ms: int) -> 
     is_ok = value is not None
     node_id = args.get("nodeId") if isinstance(args, dict) else None
     made = value.get("nodeId") if isinstance(value, dict) else None
-    if operation is not None and OPERATIONS[operation].creates_node and made:
+    if operation is not None and OPERATIONS[operation].creates_node and made and node_id is None:
         node_id = made
         host.audit.event("node-opened", project=project, node=made, caller=caller)
     host.audit.event(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ...base.errors import CtlError
@@ -15,22 +16,44 @@ from ..terminals.shells.waiting import Conditions, Found, Wait
 from ..terminals.streams import Stream
 from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
 from .nodes import others_terminal, terminal, typed_text
-from .ordering import Later
+from .ordering import InTurn, Later
+from .terminals import open_terminal, terminal_close
 
 SCREEN_CHARS = 4_000  # of a screen or tail in an answer; a whole screen of the usual size has 3,840
 TAIL_CHARS = 2_000
 # Of new output in one answer, so that it stays readable for a model.
 MAX_NEW_BYTES = 32 << 10
 MAX_REQUEST_ID_CHARS = 200
+LONGEST_CALL_S = 40.0  # with what a new terminal needs first; a client gives up after 45
 
 
 @handles("terminal_run")
-def terminal_run(host: HostContext, caller: Caller, args: Arguments) -> Later:
+def terminal_run(host: HostContext, caller: Caller, args: Arguments) -> Later | InTurn:
     command, timeout_s = typed_text(args, "command"), _timeout_s(args)
-    node_id = others_terminal(host, caller, args)
+    node_id = others_terminal(host, caller, args) if "nodeId" in args else None
     if not command.strip():
         raise ToolRefusal("The command is empty; nothing was run.", "Give a command line.")
-    running = host.commands.start(node_id, command)
+    if node_id is not None:
+        return _start_run(host, caller, node_id, command, timeout_s, commands.PROMPT_WAIT_S)
+    end_s = time.monotonic() + LONGEST_CALL_S
+    new_id = open_terminal(host, caller)
+
+    def start_in_new() -> Later:
+        left_s = max(0.0, min(timeout_s, end_s - time.monotonic()))
+        try:
+            return _start_run(host, caller, new_id, command, left_s, commands.FIRST_PROMPT_WAIT_S)
+        except CtlError as error:  # nothing has run
+            terminal_close(host, caller, {"nodeId": new_id})
+            raise CtlError(f"{error.message} The terminal was new and is closed again.", error.remedy) from None
+
+    # Its shell may take long to come up: the project does not wait for that.
+    return InTurn(start_in_new, new_id)
+
+
+def _start_run(
+    host: HostContext, caller: Caller, node_id: str, command: str, timeout_s: float, prompt_wait_s: float
+) -> Later:
+    running = host.commands.start(node_id, command, prompt_wait_s)
     running.stream.note_act(caller.node_id, running.began_at)
     return Later(lambda: _finish_run(host, caller.node_id, running, timeout_s))
 

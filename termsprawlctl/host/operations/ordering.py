@@ -27,10 +27,11 @@ class Later:
 
 
 class InTurn:
-    """What is left to do of an operation needs its turn again: `run()` returns the value."""
+    """What is left to do of an operation needs its turn again, or a terminal's: `run()` returns the value, or Later."""
 
-    def __init__(self, run) -> None:
+    def __init__(self, run, node_id: str | None = None) -> None:
         self.run = run
+        self.node_id = node_id
 
 
 def turn_of(operation: Operation, project_id: str, args: dict) -> str | None:
@@ -41,7 +42,13 @@ def turn_of(operation: Operation, project_id: str, args: dict) -> str | None:
     """
     if operation.read_only:
         return None
-    return f"{project_id} {args['nodeId']}" if operation.steers else project_id
+    # Without a nodeId it makes one, as those do that steer nothing.
+    return terminal_turn(project_id, args["nodeId"]) if operation.steers and "nodeId" in args else project_id
+
+
+def terminal_turn(project_id: str, node_id: str) -> str:
+    """The key of a terminal's turn."""
+    return f"{project_id} {node_id}"
 
 
 class Turns:

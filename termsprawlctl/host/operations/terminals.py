@@ -15,16 +15,22 @@ from .binding import Arguments, Caller, HostContext, ToolRefusal, handles
 from .nodes import is_agent, new_node, others_terminal, terminal, typed_text
 from .ordering import Later
 
+DEFAULT_TITLE = "Terminal"
+
 
 @handles("terminal_open")
 def terminal_open(host: HostContext, caller: Caller, args: Arguments) -> dict[str, Any]:
+    return {"nodeId": open_terminal(host, caller, args.get("title") or DEFAULT_TITLE)}
+
+
+def open_terminal(host: HostContext, caller: Caller, title: str = DEFAULT_TITLE) -> str:
+    """A new terminal's node id."""
     with new_node(host, caller) as node:
         host.sessions.provision(node.id, caller.project_id, SHELL_STATUS)
         environment = host.prepare_node(node.id, caller.project_id)
         host.terminals.open(node.id, caller.project_id, node.folder, environment)
-        title = args.get("title") or "Terminal"
         project_file.change(node.folder, lambda document: model.add_terminal(document, node.id, title, node.folder))
-    return {"nodeId": node.id}
+    return node.id
 
 
 @handles("terminal_read")

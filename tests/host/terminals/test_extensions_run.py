@@ -7,9 +7,10 @@ import os
 import pytest
 from support import chosen
 from support.node_server import PtyProgram
-from support.terminal_host import start_host
+from support.terminal_host import Background, start_host
 from support.waiting import until
 
+from termsprawlctl.host.daemon.audit import past
 from termsprawlctl.host.terminals.foreground import NAMES
 
 SHELLS = ["bash", "zsh", "fish", "dash"]
@@ -394,3 +395,39 @@ def test_the_scripts_of_ended_commands_are_gone(bash):
     bash.value("terminal_close")
     until(lambda: not scripts(), "the script's end")
     assert not (bash.host.data / "run" / f"{bash.node_id}.out").exists()
+
+
+def test_without_a_node_it_opens_a_terminal_and_tells_which(shell_host):
+    before = shell_host.value("canvas_list")
+    done = shell_host.value("terminal_run", command=shell_host.dialect["exit 7"])
+    assert done["exitStatus"] == 7
+    (new,) = [node for node in shell_host.value("canvas_list") if node not in before]
+    assert (new["id"], new["type"], new["position"]["y"]) == (done["nodeId"], "terminal", 60)
+    assert shell_host.value("terminal_run", nodeId=new["id"], command="echo again")["output"] == "again"
+    events = [one for one in past(str(shell_host.data / "audit")) if one["event"] == "node-opened"]
+    assert [one["node"] for one in events].count(new["id"]) == 1
+
+
+def test_new_terminals_do_not_wait_for_each_other_and_one_whose_shell_comes_late_runs_it_too(ctl, tmp_path):
+    running = start_host(ctl, tmp_path, environment(), "bash")
+    (tmp_path / ".bash_profile").write_text("sleep 2\n")
+    try:
+        begun = [Background(running.session_file, "terminal_run", {"command": f"echo {number}"}) for number in "123"]
+        done = [one.value() for one in begun]
+        assert [one["output"] for one in done] == ["1", "2", "3"]
+        assert len({one["nodeId"] for one in done}) == 3
+    finally:
+        running.stop("--kill-sessions")
+
+
+def test_a_new_terminal_in_which_nothing_could_be_run_is_gone_again(ctl, tmp_path):
+    running = start_host(ctl, tmp_path, environment(), "bash")
+    (tmp_path / ".bash_profile").write_text("cat\n")
+    try:
+        refused = running.call("terminal_run", command="echo no")
+        assert "closed again" in refused["error"]
+        refused = running.call("terminal_run", command=" ")
+        assert "nothing was run" in refused["error"]
+        assert running.value("canvas_list") == []
+    finally:
+        running.stop("--kill-sessions")

@@ -46,6 +46,7 @@ from .scripts import Files, begin_mark, has_hook, scripts, shown
 
 # A prompt that runs git takes a moment to come back after a command.
 PROMPT_WAIT_S = 1.0
+FIRST_PROMPT_WAIT_S = 8.0  # a new shell reads its start-up files before
 DRAWING_WAIT_S = 5.0  # until a prompt is there that runs programs itself
 QUIET_S = 0.03  # without output a prompt is taken as drawn
 START_ATTEMPTS = 3  # a prompt that is drawn in parts may move what was typed
@@ -142,7 +143,7 @@ class Commands:
         self._is_watching = False
         self._known: dict[str, Shell] = {}
 
-    def start(self, node_id: str, command: str) -> Running:
+    def start(self, node_id: str, command: str, prompt_wait_s: float = PROMPT_WAIT_S) -> Running:
         """Start a command; only one is started in a terminal at a time.
 
         Raises CtlError when the shell is not at its prompt, a person types there, or the
@@ -151,10 +152,10 @@ class Commands:
         self._panes.refuse_if_person_types(node_id)
         for _ in range(START_ATTEMPTS - 1):
             try:
-                return self._start(node_id, command)
+                return self._start(node_id, command, prompt_wait_s)
             except PromptMovedError:
                 continue
-        return self._start(node_id, command)
+        return self._start(node_id, command, prompt_wait_s)
 
     def wait(self, running: Running, timeout_s: float, stopping: threading.Event) -> str:
         """Wait for the end: DONE, TERMINAL_ENDED, TIMED_OUT, or OTHER_SHELL when the command is one by now.
@@ -167,7 +168,10 @@ class Commands:
             if running.stream.ended or not is_running(running.pane.pid):
                 return TERMINAL_ENDED
             if stopping.is_set():
-                raise CtlError("The host is stopping; the command goes on in its terminal.", "Read the terminal later.")
+                raise CtlError(
+                    f"The host is stopping; the command goes on in terminal {running.node_id}.",
+                    "Read the terminal later.",
+                )
             shell = waiting_shell(running.pane.pid, running.pane.tty)
             is_back = shell == running.shell and (self._is_broken_off(running) or not running.is_followed())
             if back.is_lasting(is_back or shell not in (None, running.shell)):
@@ -270,10 +274,10 @@ class Commands:
         # Where the shell has no line editor, a command that reads a line looks like its prompt.
         return running.was_interrupted() or (mode is not None and not mode.lines)
 
-    def _start(self, node_id: str, command: str) -> Running:
+    def _start(self, node_id: str, command: str, prompt_wait_s: float) -> Running:
         pane = self._panes.look_for_input(node_id)
         stream = self._streams.get(node_id)
-        shell = self._prompt(node_id, pane, stream)
+        shell = self._prompt(node_id, pane, stream, prompt_wait_s)
         self._refuse_while_running(node_id, shell)
         prompt = Prompt(node_id, shell, self._terminals, self._panes, stream)
         handover = Handover(node_id, prompt, self._terminals, self._panes)
@@ -307,9 +311,9 @@ class Commands:
         self._last[node_id] = running
         return running
 
-    def _prompt(self, node_id: str, pane: Pane, stream: Stream) -> Shell:
+    def _prompt(self, node_id: str, pane: Pane, stream: Stream, prompt_wait_s: float) -> Shell:
         """The shell, once it waits at its prompt. Raises CtlError when it does not soon."""
-        end_s = time.monotonic() + PROMPT_WAIT_S
+        end_s = time.monotonic() + prompt_wait_s
         drawn_s = time.monotonic() + DRAWING_WAIT_S
         while True:
             shell = waiting_shell(pane.pid, pane.tty)
