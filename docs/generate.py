@@ -22,6 +22,7 @@ from termsprawlctl.app.discovery import ENVIRONMENT_VARIABLE  # noqa: E402
 from termsprawlctl.base.layout import DATA_VARIABLE  # noqa: E402
 from termsprawlctl.cli import parser  # noqa: E402
 from termsprawlctl.cli.commands.tools import signature  # noqa: E402
+from termsprawlctl.operations.results import RESULTS, written  # noqa: E402
 from termsprawlctl.operations.table import OPERATIONS, Operation  # noqa: E402
 
 # name: all words, as they are typed; usage: the line; about: what it does; arguments: pairs of
@@ -172,6 +173,11 @@ def markdown() -> str:
         for kind, text in remarks(command.epilog):
             lines += [*(["```sh", text, "```"] if kind == "code" else [_literal(text)]), ""]
     lines += ["## Operations", "", "What `call` and the MCP server of `mcp` offer. The app checks every argument.", ""]
+    lines += [
+        "`Returns` is the shape of the answer's `value`. A key that ends in `?` may be missing: the app leaves out",
+        "what only the embedded host adds.",
+        "",
+    ]
     lines += _operations(extension=False)
     lines += [
         "## Operations of the embedded host",
@@ -197,6 +203,8 @@ def _operations(*, extension: bool) -> list[str]:
             lines += ["| argument | meaning |", "|---|---|"]
             lines += [f"| `{one.name}` | {_cell(_literal(argument_text(one)))} |" for one in operation.arguments]
             lines.append("")
+        if operation.name in RESULTS:
+            lines += [f"Returns: `{written(RESULTS[operation.name])}`", ""]
         lines += [f"Hints: {hints(operation)}.", ""]
     return lines
 

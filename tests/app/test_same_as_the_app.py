@@ -14,6 +14,11 @@ from collections.abc import Iterator
 import pytest
 from support.node_app import NodeApp, absent
 from support.running_host import RunningHost
+from support.shapes import differs
+from support.waiting import until
+
+from termsprawlctl.operations.results import RESULTS, written
+from termsprawlctl.operations.table import OPERATIONS
 
 pytestmark = pytest.mark.skipif(bool(absent()), reason=absent())
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
@@ -77,7 +82,10 @@ class Side:
         path.write_text(json.dumps(document))
 
     def call(self, operation: str, session: str = "", **args: object) -> dict:
-        return self.server.call(operation, session or None, **args)
+        """The answer to a call, of the shape that is declared for it."""
+        answer = self.server.call(operation, session or None, **args)
+        assert not answer["ok"] or differs(answer["value"], RESULTS[operation]) == []
+        return answer
 
     def new(self, operation: str, **args: object) -> str:
         """The id of the node that an operation makes."""
@@ -153,6 +161,35 @@ CALLS = {
     "artifact_open of an image": lambda side: side.call("artifact_open", path=side.image),
     "artifact_open as a diff": lambda side: side.call("artifact_open", path=side.text, view="diff"),
 }
+
+
+def sent(side: Side) -> dict:
+    """The answer to a terminal_send, with the revision of a terminal that has shown its prompt."""
+    terminal, answers = side.new("terminal_open"), []
+
+    def send() -> bool:
+        revision = side.call("terminal_since", nodeId=terminal)["value"]["revision"]
+        args = {"keys": ["Enter"], "expectRevision": revision, "requestId": f"r-{len(answers)}"}
+        answers.append(side.call("terminal_send", nodeId=terminal, **args))
+        return answers[-1]["ok"]
+
+    until(send, lambda: answers[-1])
+    return answers[-1]
+
+
+EXTENSIONS = {
+    "terminal_run": lambda side: side.call("terminal_run", nodeId=side.terminal, command="echo x"),
+    "terminal_run without waiting": lambda side: side.call(
+        "terminal_run", nodeId=side.new("terminal_open"), command="read x", timeoutMs=0
+    ),
+    "terminal_run of what ends the shell": lambda side: side.call(
+        "terminal_run", nodeId=side.new("terminal_open"), command="exit 3"
+    ),
+    "terminal_wait": lambda side: side.call("terminal_wait", nodeId=side.terminal, idleMs=1),
+    "terminal_wait for an end": lambda side: side.call("terminal_wait", nodeId=side.terminal, exit=True),
+    "terminal_since": lambda side: side.call("terminal_since", nodeId=side.terminal),
+    "terminal_send": sent,
+}
 REFUSED = {
     "an unknown operation": lambda side: side.call("nonsense"),
     "an unknown topic": lambda side: side.call("guide_read", topic="nonsense"),
@@ -198,6 +235,32 @@ def test_our_answer_has_all_that_the_apps_has(sides, case):
     assert app["ok"], app
     assert ours["ok"], ours
     assert lacks(shape(app["value"]), shape(ours["value"])) == []
+
+
+@pytest.mark.parametrize("case", EXTENSIONS)
+def test_an_answer_of_the_hosts_own_operations_is_as_declared(sides, case):
+    assert EXTENSIONS[case](sides[1])["ok"]
+
+
+def test_every_operation_of_the_host_declares_its_result_and_has_a_call_here():
+    offered = {name for name, one in OPERATIONS.items() if not one.app_only}
+    called = {case.split()[0] for case in (*CALLS, *EXTENSIONS)}
+    # agent_reply has a test of its own below; a window needs a desktop (tests/windows).
+    assert (set(RESULTS) - {"browser_open"}, called | {"agent_reply", "terminal_external"}) == (offered, offered)
+
+
+def test_a_declared_shape_is_closed_and_typed():
+    shape = {"a": "string", "b?": ["number | null"], "c?": {"*": "any"}}
+    assert differs({"a": "x", "b": [1, None], "c": {"d": True}}, shape) == []
+    found = differs({"b": ["x"], "c": [], "e": 1}, shape)
+    assert found == [
+        "value.a is missing",
+        "value.e is not declared",
+        "value.b[] is string, not number | null",
+        "value.c is array, not {...}",
+    ]
+    assert differs([True, 1], ["boolean"]) == ["value[] is number, not boolean"]
+    assert written(shape) == "{a: string, b?: [number | null], c?: {...}}"
 
 
 @pytest.mark.parametrize("case", REFUSED)

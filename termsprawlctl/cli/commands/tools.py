@@ -58,6 +58,8 @@ def _overview() -> str:
 def _details(operation: Operation) -> str:
     import textwrap
 
+    from ...operations.results import RESULTS, written
+
     hints = {
         "read-only": operation.read_only,
         "destructive": operation.destructive,
@@ -74,5 +76,8 @@ def _details(operation: Operation) -> str:
         lines.append(f"  {argument.name:<{width}}  {kind}, {need}.{about}{choices}")
     if operation.arguments:
         lines.append("")
+    if operation.name in RESULTS:
+        returns = f"returns: {written(RESULTS[operation.name])}"
+        lines += textwrap.wrap(returns, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     lines.append("hints: " + (", ".join(name for name, given in hints.items() if given) or "none"))
     return "\n".join(lines)
