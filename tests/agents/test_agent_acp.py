@@ -13,10 +13,11 @@ from support.scripted_acp import WORK, acp, script
 from support.scripted_agent import structured, text
 from support.waiting import until
 
-from termsprawlctl.agents.clis.acp import AcpCli, mcp_servers
+from termsprawlctl.agents.clis.acp import AcpCli, Calls, mcp_servers
 from termsprawlctl.agents.clis.cli import Request
+from termsprawlctl.agents.clis.permission import Permissions
 from termsprawlctl.agents.model.settings import Settings
-from termsprawlctl.agents.model.steps import summary
+from termsprawlctl.agents.model.steps import Activity, summary
 from termsprawlctl.agents.runs.render import structure_of, text_of
 from termsprawlctl.agents.runs.result import Result
 from termsprawlctl.agents.runs.status import COMPLETED, Ending, judge
@@ -170,10 +171,81 @@ def test_a_permission_is_refused_unless_somebody_allowed_it_and_the_result_says_
 
 @pytest.mark.parametrize(("kind", "option"), [("edit", "once"), ("execute", "no"), ("delete", "no"), ("other", "no")])
 def test_edits_alone_can_be_allowed(box, kind, option):
-    script(box, WORK.replace('"kind": "execute"}', f'"kind": "{kind}"}}'))
+    script(box, WORK.replace('"kind": "execute"}', f'"kind": "{kind}", "locations": [{{"path": "a.py"}}]}}'))
     with acp(box, "--permissions", "allow-edits") as call:
         call()
     assert box.recorded("outcome")["outcome"]["optionId"] == option
+
+
+def test_an_edit_outside_of_the_folder_is_refused_and_named(box):
+    edit = WORK.replace('kind="execute"', 'kind="edit"')
+    script(box, edit.replace('"kind": "execute"}', '"kind": "edit", "locations": [{"path": "/etc/passwd"}]}'))
+    with acp(box, "--permissions", "allow-edits") as call:
+        answer = call()
+    assert box.recorded("outcome")["outcome"]["optionId"] == "no"
+    assert f"/etc/passwd is outside of {box.project}" in structured(answer)["note"]
+
+
+def outcome_of(cwd, policy, **call):
+    """(what the agent is answered, what was refused)."""
+    request = Request("p", str(cwd))
+    request.permissions = policy
+    sent, refused = [], []
+    permissions = Permissions(Calls(Activity()), sent.append, lambda tool, given: refused.append(given))
+    options = [{"optionId": kind, "name": kind, "kind": kind} for kind in ("allow_once", "reject_once")]
+    permissions.decide(0, {"toolCall": {"toolCallId": "t", **call}, "options": options}, request)
+    return sent[0]["result"]["outcome"]["optionId"], refused
+
+
+INSIDE = ["a.py", "deep/er/a.py", "{cwd}/a.py", "{cwd}/deep/../a.py", "{cwd}/inner/a.py", "..a.py"]
+OUTSIDE = [
+    "/etc/passwd",
+    "../a.py",
+    "{cwd}/../a.py",
+    "{cwd}-too/a.py",
+    "{cwd}/outer/a.py",
+    "{cwd}/dangling",
+    "~/a.py",
+    "~root/a.py",
+    "file:///etc/passwd",
+    "a\0b",
+    "x/" * 3000 + "../" * 3003 + "a.py",
+]
+
+
+@pytest.mark.parametrize("where", ["locations", "content"])
+@pytest.mark.parametrize("path", [*INSIDE, *OUTSIDE])
+def test_only_edits_of_files_in_the_folder_can_be_allowed(tmp_path, path, where):
+    cwd = tmp_path / "cwd"
+    (cwd / "deep").mkdir(parents=True)
+    (cwd / "inner").symlink_to(cwd / "deep")
+    (cwd / "outer").symlink_to(tmp_path)
+    (cwd / "dangling").symlink_to(tmp_path / "missing")
+    named = path.format(cwd=cwd)
+    told = [{"type": "diff", "path": named, "oldText": "a", "newText": "b"}, {"path": "a.py", "type": "diff"}]
+    outcome, refused = outcome_of(cwd, "allow-edits", kind="edit", **{where: told})
+    if path in INSIDE:
+        assert (outcome, refused) == ("allow_once", [])
+    else:
+        assert outcome == "reject_once"
+        assert f"outside of {cwd}" in refused[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "outcome"),
+    [
+        ({"kind": "edit"}, "reject_once"),
+        ({"kind": "edit", "locations": []}, "reject_once"),
+        ({"kind": "edit", "locations": [{"line": 1}]}, "reject_once"),
+        ({"kind": "edit", "content": [{"type": "diff", "newText": "x"}]}, "reject_once"),
+        ({"kind": "move", "locations": [{"path": "a"}]}, "reject_once"),
+        ({"kind": "move", "locations": [{"path": "a"}, {"path": "../b"}]}, "reject_once"),
+        ({"kind": "move", "locations": [{"path": "a"}, {"path": "b"}]}, "allow_once"),
+    ],
+)
+def test_an_edit_that_does_not_tell_where_is_not_allowed(tmp_path, call, outcome):
+    assert outcome_of(tmp_path, "allow-edits", **call)[0] == outcome
+    assert outcome_of(tmp_path, "allow", **call)[0] == "allow_once"
 
 
 FAULTS = {
@@ -363,7 +435,7 @@ def test_a_person_names_an_agent_of_their_own(box):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("{", "no JSON"), ("[]", '"acp"'), ('{"acp": "x"}', '"acp"'), ('{"acp": ["x"], "env": {"A": 1}}', '"env"')],
+    [("{", "not JSON"), ("[]", '"acp"'), ('{"acp": "x"}', '"acp"'), ('{"acp": ["x"], "env": {"A": 1}}', '"env"')],
 )
 def test_a_file_of_a_persons_own_agent_that_is_wrong_says_so(box, content, words):
     own(box, "mine", content)

@@ -1,15 +1,17 @@
-"""A question for permission as a person sees it: what is to be done, and what may be answered. Pure.
+"""A question for permission as a person sees it: what is to be done, and what may be answered.
 
-Only what can be shown can be allowed: a call that tells nothing, or whose command is too long to be read,
-is refused unasked.
+Pure, but that `allow-edits` follows the links of a path. Only what can be shown can be allowed: a call that
+tells nothing, or whose command is too long to be read, is refused unasked.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
+from ...base.files import is_inside
 from ...base.text import harmless
-from ..model.reader import brief, items, mapping, path_of, string
+from ..model.reader import MAX_PATH, brief, items, mapping, path_of, string
 from ..model.text import clip, plain, relative
 
 TYPE_CHECKING = False
@@ -26,6 +28,11 @@ MAX_DIFF_LINE = 300
 MAX_COMPARED = 200_000  # characters; of more the new text alone is shown
 # An option that holds from now on can write the user's settings, so it is not offered.
 OFFERED = ("allow_once", "reject_once", "reject_always")
+
+
+# What `allow-edits` is about: kind of a call, how many files it must name for us to know where it writes.
+EDITED_PATHS = {"edit": 1, "move": 2}
+MAX_SHOWN_PATH = 200
 
 
 class Permission:
@@ -78,9 +85,13 @@ class Permissions:
         if policy == "ask" and question.can_allow():
             self.open.append(question)
             return
-        allowed = policy == "allow" or (policy == "allow-edits" and call.kind in ("edit", "move"))
+        reason = ""
+        allowed = policy == "allow"
+        if policy == "allow-edits" and call.kind in EDITED_PATHS:
+            reason = _why_not_an_edit_inside(call, request.cwd)
+            allowed = not reason
         wanted = "allow_once" if allowed else "reject_once"
-        self._settle(question, wanted if wanted in question.ids else "", allowed=allowed)
+        self._settle(question, wanted if wanted in question.ids else "", allowed=allowed, reason=reason)
 
     def answer(self, question: Permission, value: str, reason: str) -> None:
         """A person has chosen this option, or none of them, for this reason."""
@@ -118,6 +129,22 @@ class Permissions:
 
     def _reply(self, request_id: object, outcome: Json) -> None:
         self._send({"id": request_id, "result": {"outcome": outcome}})
+
+
+def _why_not_an_edit_inside(call: Call, cwd: str) -> str:
+    """Why `allow-edits` does not allow this call; "" when all that it changes lies in the folder of the run."""
+    paths = [*call.paths, *(path_of(one.get("path")) for one in call.diffs())]
+    if len(set(paths)) < EDITED_PATHS[call.kind] or "" in paths:
+        return "it does not tell which files it changes"
+    outside = [path for path in paths if not _is_file_inside(path, cwd)]
+    return f"{clip(outside[0], MAX_SHOWN_PATH)} is outside of {cwd}" if outside else ""
+
+
+def _is_file_inside(path: str, cwd: str) -> bool:
+    # An agent may take these for something else than a name in the folder; a longer path was shortened.
+    if path.startswith(("~", "file:")) or "\0" in path or len(path) >= MAX_PATH:
+        return False
+    return is_inside(os.path.join(cwd, path), cwd)
 
 
 def message_of(agent: str, cwd: str, call: Call) -> str:
