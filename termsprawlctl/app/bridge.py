@@ -68,14 +68,11 @@ class Bridge(Provider):
     def __init__(self, session_path: str, wait_s: float = 0.0) -> None:
         self._session_path = session_path
         self._wait_s = wait_s
-        self._instructions: str | None = None
         self._offered: frozenset[str] | None = None  # names of operations; None while unknown
         self._learned_at_s = 0.0
 
     def instructions(self) -> str:
-        if self._instructions is None:
-            self._instructions = guides.instructions()
-        return self._instructions
+        return guides.instructions(extended=self._is_embedded_host())
 
     def prepare(self) -> None:
         self.instructions()

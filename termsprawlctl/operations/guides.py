@@ -34,9 +34,14 @@ def read(topic: str) -> str:
     return _read(topic)
 
 
-def instructions() -> str:
-    """What a model is told that has the operations as MCP tools, before it uses any."""
-    return _read("instructions")
+def instructions(*, extended: bool) -> str:
+    """What a model is told that has the operations as MCP tools, before it uses any.
+
+    `extended`: those of the embedded host, else the app's.
+    """
+    ours, others = ("[host] ", "[app] ") if extended else ("[app] ", "[host] ")
+    lines = _read("instructions").split("\n")
+    return "\n".join(line.removeprefix(ours) for line in lines if not line.startswith(others))
 
 
 def _read(name: str) -> str:

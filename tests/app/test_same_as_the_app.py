@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 from collections.abc import Iterator
 
 import pytest
+from support.mcp_client import McpServer
 from support.node_app import NodeApp, absent
 from support.running_host import RunningHost
 from support.shapes import differs
@@ -318,3 +320,19 @@ def test_a_body_in_chunks_is_answered_alike(sides):
     )
     assert (ours[0], ours[1]["ok"]) == (app[0], app[1]["ok"]) == (400, False)
     assert "n-0" in ours[1]["error"]
+
+
+@pytest.mark.parametrize("asked", ["initialize", "server/discover"])
+def test_the_instructions_name_what_the_server_at_the_other_end_can_do(ctl, sides, asked):
+    texts = []
+    for side in sides:
+        with McpServer([ctl, "mcp", "--session", side.server.session_file], side.server.env) as bridge:
+            answer = bridge.initialize() if asked == "initialize" else bridge.modern(asked)
+            texts.append(answer["result"]["instructions"])
+        offered = side.call("session_info")["value"]["operations"]
+        assert set(re.findall(r"\b[a-z]+_[a-z_]+\b", texts[-1])) <= set(offered)
+        # The app's own helper is none of ours.
+        assert not re.search(r"--field|TERMSPRAWL_CTL|\btools OPERATION|call \S+ -|\[(app|host)\]", texts[-1])
+    app, ours = texts
+    assert ("terminal_submit" in app, "terminal_run" in app) == (True, False)
+    assert "terminal_run" in ours

@@ -125,7 +125,7 @@ def test_what_a_client_reads_of_the_hints_is_what_the_table_says(name):
 
 
 def test_tools_and_instructions_on_the_embedded_host_stay_within_what_an_agent_should_pay():
-    instructions = guides.instructions()
+    instructions = guides.instructions(extended=True)
     assert len(instructions) <= MAX_INSTRUCTIONS
     assert compact(LISTS["host"]) + len(instructions) <= MAX_CHARS_ON_THE_HOST
     # What protects the user comes first, and nothing speaks of a shell where there are tools.
@@ -137,8 +137,11 @@ def test_tools_and_instructions_on_the_embedded_host_stay_within_what_an_agent_s
 
 
 def test_every_tool_that_the_instructions_name_exists():
-    for name in re.findall(r"\b[a-z]+_[a-z_]+\b", guides.instructions()):
-        assert name in OPERATIONS
+    app, host = (
+        set(re.findall(r"\b[a-z]+_[a-z_]+\b", guides.instructions(extended=extended))) for extended in (False, True)
+    )
+    assert {name for name in app if OPERATIONS[name].extension} == set()
+    assert {name for name in host if OPERATIONS[name].app_only} == set()
 
 
 def test_the_list_of_an_embedded_host_is_the_same_before_and_after_it_came_up(ctl, host, hermetic_env):
