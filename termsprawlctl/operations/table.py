@@ -149,7 +149,7 @@ _ROWS = (
     Operation(
         "canvas_list",
         "List the canvas",
-        "List the canvas: each node's id, type, position, size, group (parentId) and data.",
+        "List the nodes: id, type, position, size, group (parentId), data; ended: a terminal that is over.",
         guide="canvas",
         read_only=True,
         idempotent=True,
@@ -194,7 +194,7 @@ _ROWS = (
     Operation(
         "sticky_open",
         "Open a sticky note",
-        "Put a note for the user on the canvas.",
+        "Put a note on the canvas.",
         required("text", "string", "At most 64,000 characters"),
         guide="canvas",
         creates_node=True,

@@ -77,7 +77,9 @@ def picture(nodes: object, runs: dict[str, str], links: list[tuple[str, str]], *
         data = node.get("data")
         data = data if isinstance(data, dict) else {}
         elsewhere = kind == "terminal" and node.get("elsewhere") is True
-        ended = known and kind == "terminal" and node["id"] not in runs and not elsewhere
+        # tmux knows best, where it can be asked.
+        ended = node["id"] not in runs and (known or node.get("ended") is True)
+        ended = ended and kind == "terminal" and not elsewhere
         title = clean(data.get("title"))
         text = clean(data.get("text") or data.get("path") or data.get("url"))
         running = clean(runs.get(node["id"], ""))

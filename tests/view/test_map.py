@@ -64,6 +64,12 @@ def test_what_runs_and_what_has_ended_is_told_apart_from_what_is_not_known():
     assert [box.ended for box in unknown.boxes] == [False, False, False]
 
 
+def test_the_host_tells_what_has_ended_where_tmux_cannot_be_asked_and_tmux_knows_best():
+    marked = [node("a", 0, 0, ended=True), node("b", 0, 0), node("s", 0, 0, kind="sticky", ended=True)]
+    assert [box.ended for box in picture(*marked, known=False).boxes] == [True, False, False]
+    assert [box.ended for box in picture(*marked, runs={"a": "bash"}).boxes] == [False, True, False]
+
+
 def test_a_circle_of_parents_and_nonsense_are_drawn_all_the_same():
     shown = model.picture(
         [

@@ -39,7 +39,7 @@ class Snapshot:
     def __init__(self, fields: dict[str, _Piece], nodes: list[_Piece]) -> None:
         self._fields = fields
         self._nodes = nodes
-        self._answer: tuple[set[str], bytes] | None = None
+        self._answer: tuple[set[str], frozenset[str], bytes] | None = None
         self.document: dict[str, Any] = {key: piece.value for key, piece in fields.items()}
 
     @classmethod
@@ -95,16 +95,22 @@ class Snapshot:
         fields = [b"%b: %b" % (numbers.dumps(key).encode(), text) for key, text in texts.items()]
         return b"{\n  %b\n}\n" % b",\n  ".join(fields)
 
-    def answer(self, ours: set[str]) -> bytes:
-        """The nodes as a JSON array; a terminal that is none of `ours` says so."""
+    def answer(self, ours: set[str], ended: frozenset[str] = frozenset()) -> bytes:
+        """The nodes as a JSON array; a terminal that is none of `ours`, or has `ended`, says so."""
         known = self._answer
-        if known is None or known[0] != ours:
-            texts = [
-                _compact({**piece.value, "elsewhere": True}) if is_elsewhere(piece.value, ours) else piece.answer()
-                for piece in self._nodes
-            ]
-            known = self._answer = (ours, b"[" + b",".join(texts) + b"]")
-        return known[1]
+        if known is None or known[:2] != (ours, ended):
+            texts = [_marked(piece, ours, ended) for piece in self._nodes]
+            known = self._answer = (ours, ended, b"[" + b",".join(texts) + b"]")
+        return known[2]
+
+
+def _marked(piece: _Piece, ours: set[str], ended: frozenset[str]) -> bytes:
+    node = piece.value
+    if is_elsewhere(node, ours):
+        return _compact({**node, "elsewhere": True})
+    if _has_id(node) and node["id"] in ended and node.get("type") == "terminal":
+        return _compact({**node, "ended": True})
+    return piece.answer()
 
 
 def _edited(before: _Piece | None, value: Any, indent: str) -> _Piece:

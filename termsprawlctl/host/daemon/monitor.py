@@ -29,6 +29,7 @@ class Monitor:
         self._ended: list[str] = []
         # Their pipes have ended, but their panes are kept for now: newer tmuxes (3.8) end the pipe first.
         self._dying: list[str] = []
+        self._known_ended: frozenset[str] = frozenset()
         self._trouble = ""  # what keeps it from watching, as the log tells it already
         self._clients: dict[str, Client] = {}
         self._thread: threads.Running | None = None
@@ -52,6 +53,19 @@ class Monitor:
         with self._lock:
             self._ended.append(node_id)
         self._wake.set()
+
+    def ended(self) -> frozenset[str]:
+        """The nodes whose terminals are known to have ended."""
+        return self._known_ended
+
+    def note_ended(self, nodes: set[str]) -> None:
+        with self._lock:
+            self._known_ended |= nodes
+
+    def forget_ended(self, nodes: set[str]) -> None:
+        """They are no more, or run after all."""
+        with self._lock:
+            self._known_ended -= nodes
 
     def _run(self) -> None:
         look_s = time.monotonic()
@@ -103,13 +117,16 @@ class Monitor:
                 self._report_output(everything=True)
                 self._reported_s.pop(node_id, None)
                 self._event("exit", node_id)
+                self.note_ended({one.node_id for one in self._host.sessions.all() if one.node_id == node_id})
             elif self._host.panes.look(node_id).dead:
                 self._dying.append(node_id)
             with self._lock:
                 self._ended.pop(0)
 
     def _attach_all(self) -> None:
-        for node_id in self._host.terminals.alive():
+        alive = self._host.terminals.alive()
+        self.forget_ended(set(alive))
+        for node_id in alive:
             with contextlib.suppress(CtlError):
                 self._host.streams.get(node_id)
 

@@ -34,6 +34,7 @@ def recover(host) -> None:
             _recover_project(host, identity, folder, running, sessions)
         except (CtlError, OSError) as error:
             host.log(f"the project in {folder} cannot be looked at ({error})")
+    host.monitor.note_ended(set(sessions) - set(running))
     _remove_launch_folders(host, running)
 
 

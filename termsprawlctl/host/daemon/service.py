@@ -95,7 +95,12 @@ class Host:
         """Revoke the token of a project's node and remove what it was launched with."""
         if not self.sessions.revoke(node_id, project):
             return
+        self.monitor.forget_ended({node_id})
         shutil.rmtree(os.path.join(self.paths.launch, node_id), ignore_errors=True)
+
+    def ended_nodes(self) -> frozenset[str]:
+        """The nodes whose terminals are known to have ended."""
+        return self.monitor.ended()
 
     def log(self, text: str) -> None:
         """One line in the log; never a payload or a token."""

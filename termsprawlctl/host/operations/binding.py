@@ -64,6 +64,9 @@ class HostContext(Protocol):
     def forget_node(self, node_id: str, project: str) -> None:
         """Revoke the token of a project's node and remove what it was launched with."""
 
+    def ended_nodes(self) -> frozenset[str]:
+        """The nodes whose terminals are known to have ended, without a look at them."""
+
     def log(self, text: str) -> None:
         """One line in the log; never a payload or a token."""
 

@@ -12,9 +12,9 @@ from .nodes import new_id
 
 @handles("canvas_list")
 def canvas_list(host: HostContext, caller: Caller, _args: Arguments) -> Encoded:
-    """The nodes as they stand in the file; a terminal that another program runs says so."""
+    """The nodes as they stand in the file; a terminal that another program runs, or that has ended, says so."""
     ours = {one.node_id for one in host.sessions.all() if one.project_id == caller.project_id}
-    return Encoded(project_file.snapshot(host.projects.folder(caller.project_id)).answer(ours))
+    return Encoded(project_file.snapshot(host.projects.folder(caller.project_id)).answer(ours, host.ended_nodes()))
 
 
 @handles("canvas_select")

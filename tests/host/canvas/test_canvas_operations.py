@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.waiting import until
 
 from termsprawlctl.base.errors import CtlError
 from termsprawlctl.host.canvas import artifacts
@@ -61,6 +62,25 @@ def test_notes_are_placed_moved_resized_selected_and_framed(host):
     ):
         assert host.call(operation, **args)["error"].startswith("Unknown node: zz. canvas_list")
     assert rev_of(host) == rev + 1
+
+
+def test_a_terminal_that_has_ended_says_so_also_to_the_next_host_and_the_file_stays_as_it_is(host):
+    lives, ends = (host.value("terminal_open")["nodeId"] for _ in range(2))
+    assert [node.get("ended") for node in host.value("canvas_list")] == [None, None]
+    before = project_file(host).read_bytes()
+    host.value("terminal_submit", nodeId=ends, command="exit")
+    until(lambda: "ended" in nodes(host)[ends], "the mark")
+    assert nodes(host)[ends]["ended"] is True
+    assert "ended" not in nodes(host)[lives]
+    host.stop()
+    host.tmux("kill-session", "-t", f"=ts-{lives}")  # while nobody looks
+    host.start()
+    assert [node.get("ended") for node in host.value("canvas_list")] == [True, True]
+    assert project_file(host).read_bytes() == before
+    again = host.value("terminal_open")["nodeId"]
+    assert "ended" not in nodes(host)[again]
+    host.value("terminal_close", nodeId=ends)
+    assert ends not in nodes(host)
 
 
 def test_two_hosts_and_the_app_change_one_canvas_and_nothing_is_lost(host, ctl, tmp_path_factory):

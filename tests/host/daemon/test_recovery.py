@@ -62,9 +62,9 @@ def left(tmp_path_factory):
     folder = root / "project"
     for directory in (folder, paths.tmux_sockets):
         os.makedirs(directory)
-    person = operator_session(paths, str(folder))
+    person, ended = operator_session(paths, str(folder)), set()
     tmux = Server(shutil.which("tmux"), "-S", paths.tmux_socket(), "-f", "/dev/null")
-    yield Leftovers(
+    left = Leftovers(
         paths=paths,
         folder=str(folder),
         project=person.project_id,
@@ -74,7 +74,10 @@ def left(tmp_path_factory):
         tmux=tmux,
         terminals=Terminals(tmux),
         told=[],
+        ended=ended,
+        monitor=SimpleNamespace(note_ended=ended.update),
     )
+    yield left
     Terminals(tmux).kill_all()
 
 
@@ -195,3 +198,12 @@ def test_a_host_that_is_killed_while_it_opens_terminals_leaves_nothing_that_nobo
     for node_id in nodes:
         assert host.value("terminal_close", nodeId=node_id)["closed"]
     assert host.value("agent_status") == []
+
+
+def test_what_has_ended_meanwhile_is_known_and_what_runs_is_not_among_it(left):
+    for node_id in ("n-1", "n-2"):
+        left.session(node_id)
+        left.node(node_id)
+    left.terminal("n-1", left.project)
+    recover(left)
+    assert left.ended - {left.person} == {"n-2"}
