@@ -36,7 +36,7 @@ show() { # print a command as a person would type it, then run it
     "$@"
 }
 
-say "Start the embedded host: it serves terminals to agents where the app is not."
+say "Start a host: it serves terminals to agents when the app is not available."
 printf '$ eval "$(termsprawlctl host start --data %s)"\n' "$data"
 eval "$(termsprawlctl host start --data "$data")"
 

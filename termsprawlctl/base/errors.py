@@ -79,7 +79,7 @@ def _shortage(fault: BaseException) -> str:
         return "out of memory"
     # threading has no exception of its own for it.
     if isinstance(fault, RuntimeError) and "start new thread" in str(fault):
-        return "no more threads are to be had"
+        return "no more threads are available"
     if isinstance(fault, ImportError) and fault.__context__ is not None:
         fault = fault.__context__  # a module could not be read any more
     return str(fault.strerror).lower() if isinstance(fault, OSError) and fault.errno in _SHORTAGES else ""

@@ -1,1 +1,1 @@
-"""Our MCP servers in the configuration files of MCP clients: put in, found again, taken out."""
+"""Our MCP servers in the configuration files of MCP clients: add, find and remove entries."""

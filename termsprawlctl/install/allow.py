@@ -43,7 +43,7 @@ class Rule:
         return self.text.put(text, self.path, dict.fromkeys(self.items, self.value))
 
     def removed(self, text: str) -> str:
-        """Raises ValueError where it cannot be taken out."""
+        """Raises ValueError where it cannot be removed."""
         if self.value is None:
             return self.text.remove_items(text, self.path, self.items)
         for item in self.items:

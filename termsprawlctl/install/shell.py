@@ -108,7 +108,7 @@ def uninstall(plan: Plan, *, write: bool, output: Output) -> int:
 
 
 def disallow(rule: Rule, output: Output) -> None:
-    """Take out the rule that goes with an entry."""
+    """Remove the rule that goes with an entry."""
     if allow.remove(rule):
         output.say(f"no longer allowed in {rule.file}: {', '.join(rule.items)}.")
 

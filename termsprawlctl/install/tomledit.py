@@ -58,7 +58,7 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     for first, last in reversed(_blocks(statements, path)):
         text = text[: _line_start(text, first.start)] + text[_line_end(text, last.end) :]
     if read(text, path) is not None:
-        raise NotToml(f"{'.'.join(path)} is part of an inline table, so it has to be taken out by hand")
+        raise NotToml(f"{'.'.join(path)} is part of an inline table, so it has to be removed by hand")
     return text
 
 

@@ -52,7 +52,7 @@ class Work:
         try:
             self.calls.add(None)
         except RuntimeError:
-            return  # no thread to be had now; calls will load what they need
+            return  # no thread is available now; calls will load what they need
 
     def stop(self, calls: list[Call]) -> None:
         """End calls that nobody waits for any more."""

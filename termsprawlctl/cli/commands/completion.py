@@ -1,4 +1,4 @@
-"""`completion`: the script that makes a shell complete our words, and the words when it asks."""
+"""`completion`: prints a completion script, and the words that the script asks for."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Monitor:
 
     def _report_ends(self) -> None:
         while self._ended:
-            # Taken out when it is told: where tmux does not answer, the next round tells it.
+            # Removed once it is reported: where tmux does not answer, the next round tells it.
             node_id = self._ended[0]
             self._host.commands.note_end(node_id)
             # Without its pipe only: somebody else uses it; the next look attaches again.

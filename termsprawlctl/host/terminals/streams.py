@@ -260,7 +260,7 @@ class Streams:
             os.write(self._wake, b"x")
 
     def _start_reading(self) -> None:
-        """Start the thread that reads. Raises OSError, RuntimeError where no thread is to be had; as before then."""
+        """Start the thread that reads. Raises OSError, RuntimeError where no thread is available; as before then."""
         woken, wake = os.pipe()
         selector = None
         try:
