@@ -24,8 +24,7 @@ _TASK = {
     "response?": "string",
     "messageId?": "string",
 }
-_PLACE = {"cursor": "string", "revision": "string"}
-_PLACE_IF_ALIVE = {"cursor?": "string", "revision?": "string", "ended?": "boolean"}
+_PLACE_IF_ALIVE = {"cursor?": "string", "ended?": "boolean"}
 
 # Of the browser's operations, which only the app has, one alone is known.
 RESULTS: dict[str, Shape] = {
@@ -50,6 +49,7 @@ RESULTS: dict[str, Shape] = {
             "style?": "object",
             "data?": "object",
             "elsewhere?": "boolean",
+            "ended?": "boolean",
             "*": "any",
         }
     ],
@@ -110,7 +110,7 @@ RESULTS: dict[str, Shape] = {
         "missed": "boolean",
         "more": "boolean",
         "fullScreen": "boolean",
-        **_PLACE,
+        "cursor": "string",
         "ended?": "boolean",
         "exitStatus?": "number | null",
     },

@@ -447,8 +447,8 @@ _ROWS = (
         "Run a command and wait",
         "Run a command in a terminal's shell (bash, zsh, fish, dash at its prompt) and wait for its end. Returns "
         "nodeId, output, exitStatus, durationMs. The shell keeps its directory and variables. If timedOut, the command "
-        "goes on: terminal_wait with exit, or terminal_interrupt. If truncated, the middle of the output is left "
-        "out.",
+        "goes on: terminal_wait with exit, or terminal_interrupt; screen is left out where output says the same. If "
+        "truncated, the middle of the output is left out.",
         optional("nodeId", "string", "Default: a new terminal"),
         required("command", "string", "At most 64,000 characters"),
         _TIMEOUT,
@@ -481,7 +481,7 @@ _ROWS = (
     Operation(
         "terminal_since",
         "Read what is new",
-        "Read what a terminal wrote after a cursor. Returns output, the next cursor, and a revision. more: call "
+        "Read what a terminal wrote after a cursor. Returns output and the next cursor. more: call "
         "again; missed: some is lost; fullScreen: use terminal_read.",
         _TERMINAL,
         optional("cursor", "string", "Of an earlier answer; default all that is kept"),
@@ -503,7 +503,7 @@ _ROWS = (
             "strings",
             "1 to 100: Enter, Tab, Escape, Up, F5, C-c, M-x, S-Tab",
         ),
-        required("expectRevision", "string", "revision of your last answer"),
+        required("expectRevision", "string", "cursor of your last answer"),
         required("requestId", "string", "New for each input, at most 200 characters"),
         guide="terminal",
         destructive=True,

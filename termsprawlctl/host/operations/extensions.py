@@ -90,10 +90,10 @@ def _finish_run(host: HostContext, caller: str, running: Running, timeout_s: flo
     if not running.is_followed():
         value["note"] = "The command was started, but its output does not reach the host: read the terminal."
     if how == commands.TIMED_OUT:
-        value["screen"] = _screen(host, node_id)
+        value.update(_screen_beside(_screen(host, node_id), output.text))
     elif how == commands.OTHER_SHELL:
         value["note"] = "The command has become another shell, which is at its prompt now."
-    return {**value, **_place(running.stream)}
+    return {**value, "cursor": running.stream.cursor()}
 
 
 def _started(host: HostContext, running: Running) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _started(host: HostContext, running: Running) -> dict[str, Any]:
         "timedOut": True,
         "truncated": False,
         "screen": _screen(host, running.node_id),
-        **_place(running.stream, running.output_at()),
+        "cursor": running.stream.cursor(running.output_at()),
     }
 
 
@@ -168,7 +168,7 @@ def _finish_wait(host: HostContext, node_id: str, stream: Stream, found: Found) 
         value["tail"] = host.terminals.read(node_id, TAIL_CHARS)
     except CtlError:
         return {**value, "tail": found.output[-TAIL_CHARS:], "ended": True}
-    return {**value, **_place(stream, found.offset)}
+    return {**value, "cursor": stream.cursor(found.offset)}
 
 
 @handles("terminal_since")
@@ -201,7 +201,7 @@ def terminal_since(host: HostContext, caller: Caller, args: Arguments) -> dict[s
         "missed": is_missed,
         "more": len(data) > len(taken) and (len(data) > MAX_NEW_BYTES or end == ends_at),
         "fullScreen": transcript.alternate,
-        **_place(stream, end),
+        "cursor": stream.cursor(end),
     }
     if stream.ended and not value["more"]:
         value["ended"] = True
@@ -246,7 +246,7 @@ def terminal_send(host: HostContext, caller: Caller, args: Arguments) -> dict[st
     if stream.offset(args["expectRevision"]) != before:
         raise ToolRefusal(
             f"Terminal {node_id} is no longer what you saw at that revision; nothing was typed.",
-            "Read on with terminal_since, look again, and send with the new revision.",
+            "Read on with terminal_since, look again, and send with the new cursor.",
         )
     if text:
         host.terminals.type(node_id, text)
@@ -261,10 +261,9 @@ def _timeout_s(args: Arguments) -> float:
     return max(0.0, min(args.get("timeoutMs", MAX_WAIT_MS), MAX_WAIT_MS)) / 1000
 
 
-def _place(stream: Stream, offset: int | None = None) -> dict[str, Any]:
-    """Where to read on, and what the caller has seen: both end at the same byte."""
-    cursor = stream.cursor(offset)
-    return {"cursor": cursor, "revision": cursor}
+def _screen_beside(screen: str, output: str) -> dict[str, Any]:
+    """The screen for an answer with this output, which does not say the same twice."""
+    return {} if screen == output.rstrip("\n") else {"screen": screen}
 
 
 def _screen(host: HostContext, node_id: str) -> str:

@@ -38,7 +38,7 @@ def bash(bash_host):
 
 
 def revision(terminal) -> str:
-    return terminal.value("terminal_wait", idleMs=150)["revision"]
+    return terminal.value("terminal_wait", idleMs=150)["cursor"]
 
 
 # -- terminal_wait
@@ -417,3 +417,17 @@ def test_many_terminals_run_commands_at_the_same_time(bash_host):
     assert sorted(results) == sorted(f"{number}-{turn}" for number in range(6) for turn in range(4))
     for terminal in terminals:
         terminal.call("terminal_close")
+
+
+@pytest.mark.parametrize("command", ["echo out", "sleep 0", "echo out; sleep 30", "clear; echo out; sleep 30"])
+def test_no_answer_says_the_same_twice(bash, command):
+    run = bash.run(command, timeoutMs=700)
+    wait = bash.value("terminal_wait", idleMs=150)
+    since = bash.value("terminal_since", cursor=run["cursor"])
+    for value in (run, wait, since):
+        texts = [one.rstrip("\n") for one in value.values() if isinstance(one, str) and one]
+        assert len(set(texts)) == len(texts), value
+    if run["timedOut"]:
+        assert "out" in run.get("screen", run["output"])
+        bash.value("terminal_interrupt")
+        bash.value("terminal_wait", exit=True)
