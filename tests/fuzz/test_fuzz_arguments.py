@@ -220,7 +220,11 @@ def test_any_words_get_a_documented_exit_status(capfd, words):
     run(words, capfd).check(argv_bytes(words))
 
 
-@pytest.mark.parametrize("name", sorted(parser.COMMANDS))
+# doctor asks tmux and others for their versions.
+NAMES = [pytest.param(name, marks=pytest.mark.process if name == "doctor" else ()) for name in sorted(parser.COMMANDS)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_options_of_every_command_may_come_in_any_order_and_number(capfd, name):
     @settings(max_examples=settings.default.max_examples // 6)
     @given(lines((name,)))
