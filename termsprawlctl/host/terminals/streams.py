@@ -255,9 +255,16 @@ class Streams:
     def _read_in_background(self, descriptor: int, stream: Stream) -> None:
         if self._selector is None:
             self._start_reading()
-        self._arrivals.append((descriptor, stream))
-        with contextlib.suppress(BlockingIOError):  # a full pipe wakes it as well
+        arrival = (descriptor, stream)
+        self._arrivals.append(arrival)
+        try:
             os.write(self._wake, b"x")
+        except BlockingIOError:
+            return  # a full pipe wakes it as well
+        except OSError:
+            with contextlib.suppress(ValueError):  # the thread has taken it already, woken for another one
+                self._arrivals.remove(arrival)
+                raise
 
     def _start_reading(self) -> None:
         """Start the thread that reads. Raises OSError, RuntimeError where no thread is available; as before then."""
@@ -283,10 +290,16 @@ class Streams:
                 if key.data is None:
                     os.read(key.fd, READ_BYTES)
                     while self._arrivals:
-                        descriptor, stream = self._arrivals.pop(0)
-                        selector.register(descriptor, selectors.EVENT_READ, stream)
+                        self._begin(selector, *self._arrivals.pop(0))
                 elif not self._read_one(key.fd, key.data):
-                    self._end(selector, key.fd, key.data)
+                    selector.unregister(key.fd)
+                    self._end(key.fd, key.data)
+
+    def _begin(self, selector: selectors.BaseSelector, descriptor: int, stream: Stream) -> None:
+        try:
+            selector.register(descriptor, selectors.EVENT_READ, stream)
+        except OSError:  # no memory, or no watch left (epoll_ctl): this stream ends, not all the others
+            self._end(descriptor, stream)
 
     def _read_one(self, descriptor: int, stream: Stream) -> bool:
         """Take what came; False when nothing more will."""
@@ -301,8 +314,7 @@ class Streams:
             return False
         return bool(data)
 
-    def _end(self, selector: selectors.BaseSelector, descriptor: int, stream: Stream) -> None:
-        selector.unregister(descriptor)
+    def _end(self, descriptor: int, stream: Stream) -> None:
         os.close(descriptor)
         stream.finish()
         with self._lock:

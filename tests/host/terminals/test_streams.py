@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import selectors
 import shutil
 import subprocess
 
 import pytest
+from support.waiting import until
 
 from termsprawlctl.host.terminals.directory import PlainDirectory
 from termsprawlctl.host.terminals.panes import Panes
@@ -79,5 +82,37 @@ def test_what_a_terminal_writes_arrives_in_a_directory_of_any_name(tmp_path_fact
         while b"hello" not in stream.read(0).data:
             assert stream.wait_beyond(received, 20), stream.read(0)
             received = stream.end
+    finally:
+        tmux.run("kill-server")
+
+
+@pytest.mark.process
+def test_a_stream_that_the_kernel_has_no_room_for_ends_alone(tmp_path_factory, monkeypatch):
+    root = tmp_path_factory.mktemp("s")
+    tmux = Server(shutil.which("tmux"), "-S", str(root / "s"), "-f", "/dev/null")
+    for number in "123":
+        tmux.run("new-session", "-d", "-s", f"ts-n-{number}", "cat")
+    streams = Streams(PlainDirectory(str(root / "fifos")), Panes(tmux))
+
+    def assert_followed(stream, node_id: str) -> None:
+        begin = stream.end
+        tmux.run("send-keys", "-t", f"=ts-{node_id}:", "-l", "hello")
+        until(lambda: b"hello" in stream.read(begin).data)
+
+    try:
+        first = streams.get("n-1")
+        assert_followed(first, "n-1")
+
+        def full(*_arguments):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        register = selectors.DefaultSelector.register
+        monkeypatch.setattr(selectors.DefaultSelector, "register", full)
+        second = streams.get("n-2")
+        until(lambda: second.ended)
+        monkeypatch.setattr(selectors.DefaultSelector, "register", register)
+        assert_followed(first, "n-1")
+        for node_id in ("n-2", "n-3"):
+            assert_followed(streams.get(node_id), node_id)
     finally:
         tmux.run("kill-server")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -102,8 +103,11 @@ def test_a_run_whose_output_goes_elsewhere_has_run_once_and_says_so(bash_host, b
     ran = bash_host.project / "ran"
     # Somebody takes the pipe away just when the command starts: here by what runs.
     socket = bash_host.data / "tmux-sockets" / "termsprawl"
+    began_s = time.monotonic()
     done = bash.call("terminal_run", command=f"tmux -S {socket} pipe-pane -t $TMUX_PANE; echo x >>{ran}; sleep 0.2")
     assert ran.read_text() == "x\n", done
+    # Where nothing tells when it began, too.
+    assert done["value"]["durationMs"] <= 1000 * (time.monotonic() - began_s) + 1
 
 
 def test_commands_of_many_callers_have_each_effect_once_or_a_true_refusal(bash_host, bash):

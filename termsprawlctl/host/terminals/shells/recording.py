@@ -67,7 +67,8 @@ class Recording:
         self._held = b""
         self._head = bytearray()
         self._tail = bytearray()
-        self._began_s = self._ended_s = 0.0
+        self._began_s = time.monotonic()  # until the mark comes, which it may not
+        self._ended_s = 0.0
 
     def __call__(self, data: bytes) -> None:
         """The next bytes of the stream."""
