@@ -5,12 +5,13 @@
 A step is anything that the program does to the world outside, as Python's audit hooks
 tell it, and what they do not tell (write, fsync, mkfifo ...). It counts when it concerns
 a path below one of the plan's `roots`, or no path at all. PLAN is a JSON file, read anew
-with the first step of each thread, so that one long-lived host can be given one fault
-after the other:
+with the first step of each thread and whenever one starts another, so that one long-lived
+host can be given one fault after the other:
 
     {"roots": [...],            what belongs to the test
      "kinds": [...] or null,    which steps count; null for all
      "threads": "main",         the first thread; "requests": those of a host that answer calls; "all": counted together
+     "serial": 1,               tells a plan from the one before it; steps are counted from its beginning
      "step": 3,                 the number of the step, from 1; 0 for none
      "do": "ENOSPC",            an errno's name: the step fails with it; "lasting" in the plan: and all after it
            "SIGKILL",           a signal's name: this process gets it (`pid` in the plan: that one)
@@ -20,6 +21,7 @@ after the other:
 """
 
 import _thread
+import collections
 import contextlib
 import errno
 import itertools
@@ -34,7 +36,7 @@ import time
 
 _write, _open, _close, _read = os.write, os.open, os.close, os.read
 _state = threading.local()
-_all = itertools.count(1)
+_all = collections.defaultdict(lambda: itertools.count(1))
 _plan_path = ""
 
 # Audit event: (kind, which arguments are paths). A path may start in an open directory, which is then another one.
@@ -86,6 +88,8 @@ def _step(kind, paths):
         where = "main" if threading.current_thread() is threading.main_thread() else "requests"
         if not hasattr(_state, "plan"):
             _state.plan, _state.number = _read_plan(), 0
+        if kind == "thread":
+            _state.plan = _read_plan()
         plan = _state.plan
         if plan.get("threads") == "all":
             where = "all"
@@ -96,7 +100,7 @@ def _step(kind, paths):
         texts = [os.fsdecode(path) for path in paths if isinstance(path, (str, bytes, os.PathLike))]
         if len(texts) < len(paths) or (texts and not any(t.startswith(tuple(plan["roots"])) for t in texts)):
             return
-        _state.number = next(_all) if where == "all" else _state.number + 1
+        _state.number = next(_all[plan.get("serial")]) if where == "all" else _state.number + 1
         if plan.get("trace"):
             _note(plan["trace"], f"{_state.number} {kind} {' '.join(texts)}\n")
         if _state.number == plan["step"] or (plan.get("lasting") and 0 < plan["step"] <= _state.number):

@@ -31,6 +31,7 @@ class FaultyHost:
         self.project.mkdir(exist_ok=True)
         self.marked = Marked({**env, "HOME": str(root), "SHELL": "/bin/sh", "TMPDIR": str(root)})
         self._plan = root / "plan.json"
+        self._plans = 0
         self._trace = root / "trace"
         self._clock = root / "clock"
         self.set_clock(0)
@@ -44,7 +45,9 @@ class FaultyHost:
         """What is to happen from now on; the steps of before are forgotten."""
         self._trace.write_bytes(b"")
         roots = [str(self.data), str(self.project)]
-        content = {"roots": roots, "step": step, "do": do, "trace": str(self._trace), "clock": str(self._clock), **more}
+        self._plans += 1
+        content = {"roots": roots, "serial": self._plans, "step": step, "do": do}
+        content.update(trace=str(self._trace), clock=str(self._clock), **more)
         # In one step: a thread may begin to read it at any moment.
         new = self._plan.with_suffix(".new")
         new.write_text(json.dumps(content))
