@@ -1,7 +1,7 @@
 """Measure the built file: `python bench/bench.py dist/termsprawlctl [--json | --markdown] [--short]`, or `make bench`.
 
 Everything is measured side by side: one run of each program after the other, many rounds, medians. Only the ratios
-mean something on another machine. `--markdown` prints the table of figures in docs/performance.md.
+mean something on another machine. `--markdown` prints the tables of figures in docs/performance.md.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import time
 import bench_agents
 import bench_host
 import bench_mcp
+import bench_pythons
 import bench_start
 from support.figures import Row, table
 from support.machine import described
 
 # Rounds of each part: (in full, in the short form).
-ROUNDS = {"start": (25, 2), "mcp": (15, 1), "host": (25, 2), "agents": (7, 1)}
+ROUNDS = {"pythons": (25, 1), "start": (25, 2), "mcp": (15, 1), "host": (25, 2), "agents": (7, 1)}
 TITLES = {
     "start": "one command, from its start to its end",
     "mcp": "the MCP bridge",
@@ -76,14 +77,7 @@ class Unmeasured(Exception):
 
 # docs/performance.md's table: what, and the figure out of a run's rows.
 FIGURES = (
-    (
-        "`doctor` against `python3 -I -S -c pass`",
-        lambda f: (
-            f"{f.times('doctor wall/bare')} the wall time, {f.times('doctor cpu/bare')} the CPU time, "
-            f"{f.ours('doctor memory/bare')} of memory"
-        ),
-    ),
-    ("… against the same code by `python3 -m`", lambda f: f.times("doctor wall/module")),
+    ("`doctor` against the same code by `python3 -m`", lambda f: f.times("doctor wall/module")),
     ("… against stock shiv packaging of it", lambda f: f.times("doctor wall/shiv")),
     (
         "… against a 30-line Node.js client",
@@ -152,7 +146,7 @@ def markdown(rows: list[Row]) -> str:
 
 def measure(program: str, *, short: bool, tell) -> dict[str, list[Row]]:
     """All parts; tell(line) follows them."""
-    rounds = {name: counts[short] for name, counts in ROUNDS.items()}
+    rounds = {name: counts[short] for name, counts in ROUNDS.items() if name in TITLES}
     parts = {
         "start": lambda: bench_start.rows(program, rounds["start"]),
         "mcp": lambda: bench_mcp.rows(program, rounds["mcp"]),
@@ -174,7 +168,7 @@ def main() -> None:
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="all rows, the machine and the figures as one JSON object")
-    how.add_argument("--markdown", action="store_true", help="the table of docs/performance.md")
+    how.add_argument("--markdown", action="store_true", help="the tables of docs/performance.md")
     options = parser.parse_args()
     begun_s = time.monotonic()
 
@@ -186,20 +180,24 @@ def main() -> None:
         program = shutil.copy2(options.program, os.path.join(folder, "termsprawlctl"))
         machine = described(program)
         machine["site"] = f"{bench_start.site_modules()} modules that a plain start of Python loads beyond its own"
+        tell(f"the start with every Python, least of {ROUNDS['pythons'][options.short]} rounds")
+        starts = bench_pythons.starts(program, ROUNDS["pythons"][options.short])
         parts = measure(program, short=options.short, tell=tell)
     rows = [row for part in parts.values() for row in part]
     if options.json:
         report = {"machine": machine, "short": options.short, "seconds": time.monotonic() - begun_s}
         report["rows"] = [row.as_dict() for row in rows]
         report["markdown"] = markdown(rows)
+        report["starts"] = [row._asdict() for row in starts]
+        report["start-up"] = bench_pythons.markdown(starts)
         print(json.dumps(report, indent=2, ensure_ascii=False))
     elif options.markdown:
-        print(markdown(rows))
+        print(f"{markdown(rows)}\n\n{bench_pythons.markdown(starts)}")
     else:
         print("\n".join(f"{name:9}{value}" for name, value in machine.items()))
         for name, part in parts.items():
             print(f"\n{TITLES[name]}, medians of {ROUNDS[name][options.short]} interleaved rounds\n{table(part)}")
-        print(f"\nthe table of docs/performance.md\n{markdown(rows)}")
+        print(f"\nthe tables of docs/performance.md\n{markdown(rows)}\n\n{bench_pythons.markdown(starts)}")
 
 
 if __name__ == "__main__":

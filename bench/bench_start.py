@@ -41,23 +41,27 @@ null = os.open(os.devnull, os.O_RDWR)
 for line in sys.stdin:
     job = json.loads(line)
     os.chdir(job["cwd"])
-    wiring = [(os.POSIX_SPAWN_DUP2, null, number) for number in (0, 1, 2)]
+    source = os.open(job["stdin"], os.O_RDONLY)
+    wiring = [(os.POSIX_SPAWN_DUP2, number, at) for at, number in enumerate((source, null, null))]
     start = time.perf_counter()
     pid = os.posix_spawn(job["argv"][0], job["argv"], job["env"], file_actions=wiring)
     _, status, usage = os.wait4(pid, 0)
     wall = time.perf_counter() - start
+    os.close(source)
     peak = usage.ru_maxrss // (1024 if sys.platform == "darwin" else 1)
     print(json.dumps([os.waitstatus_to_exitcode(status), wall, usage.ru_utime + usage.ru_stime, peak]), flush=True)
 """
 
 
 class Subject:
-    """One program to measure: argv with an absolute path, its environment and folder."""
+    """One program to measure: argv with an absolute path, its environment, folder and input."""
 
-    def __init__(self, key: str, name: str, argv: list, env: dict, cwd: Path) -> None:
+    def __init__(
+        self, key: str, name: str, argv: list, env: dict, cwd: Path, *, stdin: str | Path = os.devnull
+    ) -> None:
         self.key = key
         self.name = name
-        self.job = {"argv": [str(word) for word in argv], "env": env, "cwd": str(cwd)}
+        self.job = {"argv": [str(word) for word in argv], "env": env, "cwd": str(cwd), "stdin": str(stdin)}
         self.rounds: list[tuple[float, float, int]] = []
 
     def column(self, number: int) -> list[float]:

@@ -9,7 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bench_pythons
 import pytest
+from support import pythons
 from support.figures import Row, compared, table
 
 import bench
@@ -46,6 +48,25 @@ def test_the_machine_and_the_versions_stand_above_it(report):
     assert {"machine", "kernel", "python", "node", "tmux", "sdks", "codex", "file"} <= set(machine)
     assert re.search(r"\d+ x .+, \d+ GiB, load", machine["machine"])
     assert re.search(r"termsprawlctl \S+, \d+ KiB, sha256 [0-9a-f]{64}", machine["file"])
+
+
+def test_every_python_has_its_start(report):
+    names = {f"{major}.{minor}" for major, minor in pythons.installed() if (major, minor) >= pythons.OLDEST}
+    rows = [bench_pythons.Start(**row) for row in report["starts"]]
+    assert {row.python for row in rows} == names
+    for row in rows:
+        assert min(row[1:]) > 0, row
+    lines = report["start-up"].splitlines()
+    assert (lines[0], len(lines)) == (bench_pythons.HEAD, 2 + len(names))
+
+
+def test_the_document_has_the_start_of_every_python_in_the_form_of_the_benchmark():
+    table = FIGURES.partition("## Start-up")[2].partition(f"{bench_pythons.HEAD}\n")[2].partition("\n\n")[0]
+    rows = table.splitlines()[1:]
+    shown = bench_pythons.markdown([bench_pythons.Start("3.9", 7.2, 2.2, 2.1, 3.5, 9.5)]).splitlines()[2]
+    form = re.sub(r"\\?\d+(\\?\.\d+)?", r"[\\d.]+", re.escape(shown))
+    assert [row.split("|")[1].strip() for row in rows][:5] == ["3.9", "3.10", "3.11", "3.12", "3.13"]
+    assert [row for row in rows if not re.fullmatch(form, row)] == []
 
 
 def test_each_figure_of_the_document_comes_out_of_it(report):
