@@ -170,7 +170,7 @@ def sent(side: Side) -> dict:
     terminal, answers = side.new("terminal_open"), []
 
     def send() -> bool:
-        revision = side.call("terminal_since", nodeId=terminal)["value"]["revision"]
+        revision = side.call("terminal_since", nodeId=terminal)["value"]["cursor"]
         args = {"keys": ["Enter"], "expectRevision": revision, "requestId": f"r-{len(answers)}"}
         answers.append(side.call("terminal_send", nodeId=terminal, **args))
         return answers[-1]["ok"]
