@@ -55,17 +55,22 @@ python_packages() { # NAME FILE
     fi
 }
 
-python_packages python requirements.txt
-python_packages a2a requirements-a2a.txt
-# Beside the packages of npm: both mostly wait for the network.
-sh "$here/debian.sh" &
+# All at once: they mostly wait for the network.
+python_packages a2a requirements-a2a.txt &
+{
+    python_packages python requirements.txt
+    sh "$here/debian.sh" # with that Python
+} &
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
     echo "could not be installed: node and npm are not on PATH" >"$target/why/npm"
     echo "counterparts: npm packages $(cat "$target/why/npm")"
 else
     rm -f "$target/why/npm"
     node -p 'Object.entries(require(process.argv[1]).dependencies).map(pair => pair.join(" ")).join("\n")' "$here/package.json" |
-        while read -r package version; do npm_package "$package" "$version"; done
+        {
+            while read -r package version; do npm_package "$package" "$version" & done
+            wait
+        }
 fi
 wait
 exit 0
