@@ -336,3 +336,39 @@ def test_the_instructions_name_what_the_server_at_the_other_end_can_do(ctl, side
     app, ours = texts
     assert ("terminal_submit" in app, "terminal_run" in app) == (True, False)
     assert "terminal_run" in ours
+
+
+ON_A_TERMINAL: dict[str, dict] = {
+    "terminal_read": {},
+    "terminal_submit": {"command": "x"},
+    "terminal_input": {"text": "x"},
+    "terminal_interrupt": {},
+    "terminal_external": {},
+    "terminal_close": {},
+    "terminal_run": {"command": "x"},
+    "terminal_wait": {"idleMs": 1},
+    "terminal_since": {},
+    "terminal_send": {"text": "x", "expectRevision": "", "requestId": "e"},
+}
+
+
+def test_every_operation_on_a_terminal_is_there():
+    assert set(ON_A_TERMINAL) == {name for name in OPERATIONS if name.startswith("terminal_")} - {"terminal_open"}
+
+
+@pytest.mark.parametrize("operation", ON_A_TERMINAL)
+def test_a_terminal_that_lives_elsewhere_is_refused_by_both(sides, operation):
+    for side in sides:
+        node = side.new("terminal_open")
+        path = side.server.project / ".termsprawl" / "project.json"
+        document = json.loads(path.read_text())
+        (found,) = [one for one in document["nodes"] if one["id"] == node]
+        found["data"]["relayTerm"] = {"machine": "m-1"}
+        document["rev"] += 1
+        path.write_text(json.dumps(document))
+        answer = side.call(operation, nodeId=node, **ON_A_TERMINAL[operation])
+        assert not answer["ok"], operation
+        assert found in json.loads(path.read_text())["nodes"]
+    assert "run by another program" in answer["error"]
+    (listed,) = [one for one in side.call("canvas_list")["value"] if one["id"] == node]
+    assert listed == {**found, "elsewhere": True}

@@ -134,7 +134,8 @@ def serve(paths: DataPaths, *, ready, hold_on_hangup: bool = False) -> int:
         host = Host(paths, binary, lock.instance_id)
         with Explained(f"cannot use the data directory {paths.root}"):
             _write_static_files(host)
-        host.tasks.recover()
+        for name in host.tasks.recover():
+            host.log(f"{name} among the tasks is no task; it is left as it is")
         host.panes.tidy()
         recover(host)
         host.commands.tidy()

@@ -87,8 +87,12 @@ class TaskStore:
         self._lock = threading.Condition(threading.RLock())
         self._tasks: dict[str, Task] = {}
 
-    def recover(self) -> None:
-        """Read what an earlier host left, once this one owns the directory, and fail what was pending."""
+    def recover(self) -> list[str]:
+        """Read what an earlier host left, once this one owns the directory, and fail what was pending.
+
+        Returns the names of files that hold no task; they stay as they are.
+        """
+        damaged = []
         with self._lock:
             try:
                 names = sorted(os.listdir(private_directory(self._directory)))
@@ -103,9 +107,12 @@ class TaskStore:
                     self._tasks[task.task_id] = task
                 elif name.startswith("."):
                     remove_quietly(path)  # what a killed write left
+                else:
+                    damaged.append(name)
             self._drop_old()
             for task in self._pending():
                 self._finish_regardless(task, RESTARTED)
+        return damaged
 
     def repeated(self, project_id: str, sender: str, recipient: str, message_id: str, text: str) -> Task | None:
         """The task that this same message made before. Raises CtlError when its id was used for another one."""

@@ -65,18 +65,25 @@ def other_sessions(host: HostContext, caller: Caller) -> list[Caller]:
 def terminal(host: HostContext, caller: Caller, args: Arguments, *, may_have_ended: bool = False) -> str:
     """The id of a terminal of this project. Raises ToolRefusal."""
     node_id = args["nodeId"]
-    if is_id(node_id) and host.terminals.project_of(node_id) == caller.project_id:
-        return node_id
-    node = model.find(project_file.load(host.projects.folder(caller.project_id)), node_id)
-    if node is None:
-        raise ToolRefusal(f"Unknown node: {node_id}.", "canvas_list lists the nodes of this project.")
-    if node.get("type") != "terminal":
-        raise ToolRefusal(f"Node {node_id} is not a terminal.", "canvas_list tells the type of each node.")
-    if model.is_elsewhere(node, {one.node_id for one in host.sessions.all() if one.project_id == caller.project_id}):
+    is_here = is_id(node_id) and host.terminals.project_of(node_id) == caller.project_id
+    try:
+        node = model.find(project_file.load(host.projects.folder(caller.project_id)), node_id)
+    except CtlError:
+        if is_here:  # it runs, whatever became of the project file
+            return node_id
+        raise
+    ours = {node_id} if is_here else {one.node_id for one in host.sessions.all() if one.project_id == caller.project_id}
+    if model.is_elsewhere(node, ours):
         raise ToolRefusal(
             f"The terminal {node_id} is run by another program (the app, for example) or for another project.",
             "Use it there; terminal_open opens one for this project.",
         )
+    if is_here:
+        return node_id
+    if node is None:
+        raise ToolRefusal(f"Unknown node: {node_id}.", "canvas_list lists the nodes of this project.")
+    if node.get("type") != "terminal":
+        raise ToolRefusal(f"Node {node_id} is not a terminal.", "canvas_list tells the type of each node.")
     if may_have_ended:
         return node_id
     raise ended(node_id)
