@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..base.layout import DataPaths
 
 START_HOST = 'Without the app, start a host: eval "$(termsprawlctl host start)"'
+LOOK_S = 0.2  # how often a host is looked for that is awaited
 # What makes a folder the root of a project.
 MARKERS = (".termsprawl", ".git")
 
@@ -40,6 +41,24 @@ def running_host_session() -> str:
         raise NoSession(START_HOST)
     console.err(f"termsprawlctl: using the running host's session for {found.folder}.")
     return found.path
+
+
+def awaited_host_session(wait_s: float) -> str:
+    """running_host_session(), once a host runs: it may start up to wait_s from now.
+
+    Raises NoSession when none does in time, or before standard input has ended.
+    """
+    import select
+    import time
+
+    end_s = time.monotonic() + wait_s
+    hang_up = select.poll()
+    hang_up.register(console.STDIN, 0)
+    while host_session(os.environ) is None:
+        left_s = end_s - time.monotonic()
+        if left_s <= 0 or hang_up.poll(min(left_s, LOOK_S) * 1000):
+            break
+    return running_host_session()
 
 
 def started_host_session(args: Namespace) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.command import NO_SESSION, run
+from support.mcp_client import McpServer
 
 from termsprawlctl.cli import session as sessions
 from termsprawlctl.cli.unit import launchd_agent, systemd_unit
@@ -150,6 +151,20 @@ def test_an_installed_server_works_after_a_reboot(home):
     assert len(nodes) == 1
     state = json.loads(home.run(project, "host", "status", "--json").out)
     assert [one["folder"] for one in state["projects"]] == [str(project)]
+
+
+def test_wait_without_a_session_awaits_a_host(home):
+    project = home.folder("project")
+    with McpServer([home.ctl, "mcp", "--wait", "60"], home.env, cwd=project) as server:
+        handshake = server.ask("initialize", {"protocolVersion": "2025-11-25"})
+        home.start(project)
+        assert "result" in server.answer_to(handshake)
+
+
+def test_a_host_is_not_awaited_longer_than_was_said_nor_without_a_client(home):
+    folder = home.folder("one")
+    assert home.run(folder, "mcp", "--wait", "0.01", status=2).err == NO_SESSION
+    assert home.run(folder, "mcp", "--wait", "600", status=2, stdin=b"").err == NO_SESSION
 
 
 def test_an_entry_names_the_host_and_not_its_session(home, tmp_path_factory):

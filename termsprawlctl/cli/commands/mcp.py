@@ -21,7 +21,8 @@ examples:
   termsprawlctl mcp --start-host
 
 Serves until its input ends. The handshake asks the app for session_info and fails when
-the app cannot be reached; --wait keeps trying for a while. Calls are never repeated.
+the app cannot be reached; --wait keeps trying for a while, and without a session waits for
+a host to start. Calls are never repeated.
 --start-host serves the project around the current directory, or --project, from a host
 that it starts where none runs; a session that is named comes first.
 """
@@ -72,6 +73,12 @@ def _session(args) -> str:
         return started_host_session(args)
     if args.project is not None or args.data is not None:
         raise UsageError("--project and --data go with --start-host.", "Add it, or leave them out.")
+    from ...app.discovery import session_file
+
+    if args.wait and args.session is None and session_file(None, os.environ) is None:
+        from ..session import awaited_host_session
+
+        return awaited_host_session(args.wait)
     from ..results import require_session
 
     return require_session(args.session)
