@@ -78,12 +78,13 @@ def _expected(argument: Argument) -> str:
         return f"an array of 1 to {MAX_ITEMS} strings, each of at most {MAX_ITEM_CHARS} characters"
     if argument.choices:
         return f"one of {', '.join(argument.choices)}"
-    return f"a string of at most {MAX_STRING_CHARS:,} characters without NUL"
+    return f"a string of at most {MAX_STRING_CHARS:,} characters ({4 * MAX_STRING_CHARS:,} bytes) without NUL"
 
 
 def _shown(value: object) -> str:
     if isinstance(value, str) and len(value) > MAX_SHOWN_CHARS:
-        return f"a string of {len(value):,} characters"
+        size = len(value.encode("utf-8", "surrogatepass"))
+        return f"a string of {len(value):,} characters ({size:,} bytes)"
     if isinstance(value, (dict, list)):
         return f"an {'object' if isinstance(value, dict) else f'array of {len(value)}'}"
     return jsontext.compact(value)

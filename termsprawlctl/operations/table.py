@@ -126,6 +126,9 @@ _TERMINAL = required("nodeId", "string", "Id of a terminal")
 _BROWSER = required("nodeId", "string", "Id of a browser")
 _IDS = "1 to 100 ids"
 _SELECTOR = required("selector", "string", "CSS, for exactly one visible control")
+# The bytes are those of a whole message.
+_TEXT_LIMIT = "At most 64,000 characters, as JSON 256 KiB"
+_APPS_LIMIT = f"{_TEXT_LIMIT} (app: 128 KiB)"
 _TIMEOUT = optional("timeoutMs", "number", f"0 to {MAX_WAIT_MS:,} (default)")
 
 _ROWS = (
@@ -318,7 +321,7 @@ _ROWS = (
         "Type a command into a shell at its prompt and press Enter. Does not wait for its end: terminal_read shows "
         "the output.",
         _TERMINAL,
-        required("command", "string", "At most 64,000 characters"),
+        required("command", "string", _APPS_LIMIT),
         Argument("force", "boolean", "Type whatever reads there", required=False, extension=True),
         guide="terminal",
         destructive=True,
@@ -331,7 +334,7 @@ _ROWS = (
         "Type text",
         "Type exact text into a program that waits for input. Presses no Enter: end with \\r for that.",
         _TERMINAL,
-        required("text", "string", "At most 64,000 characters"),
+        required("text", "string", _APPS_LIMIT),
         guide="terminal",
         destructive=True,
         open_world=True,
@@ -450,7 +453,7 @@ _ROWS = (
         "goes on: terminal_wait with exit, or terminal_interrupt; screen is left out where output says the same. If "
         "truncated, the middle of the output is left out.",
         optional("nodeId", "string", "Default: a new terminal"),
-        required("command", "string", "At most 64,000 characters"),
+        required("command", "string", _TEXT_LIMIT),
         _TIMEOUT,
         guide="terminal",
         destructive=True,
@@ -497,7 +500,7 @@ _ROWS = (
         "Type text, then press keys, but only if nothing was written since expectRevision and no person types. A "
         "repeated requestId types nothing.",
         _TERMINAL,
-        optional("text", "string", "At most 64,000 characters; Enter is a key"),
+        optional("text", "string", f"{_TEXT_LIMIT}; Enter is a key"),
         optional(
             "keys",
             "strings",

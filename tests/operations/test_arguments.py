@@ -65,8 +65,8 @@ def test_what_is_not_certain_stays_as_it_came_and_is_refused_with_what_came_and_
 
 
 LONG = (
-    "Invalid text: sticky_open got a string of 70,000 characters, "
-    "expected a string of at most 64,000 characters without NUL."
+    "Invalid text: sticky_open got a string of 70,000 characters (70,000 bytes), "
+    "expected a string of at most 64,000 characters (256,000 bytes) without NUL."
 )
 
 
