@@ -174,17 +174,13 @@ def running_host() -> str:
     return before.split()[-1] if found and before.strip() else ""
 
 
-def send(request: dict[str, Any]) -> dict[str, Any]:
+def send(_request: dict[str, Any], path: str) -> dict[str, Any]:
     """The file is there afterwards."""
-    path = copy(request)
-    return {"file": path, "python": sys.executable} if path else {"needs": "file"}
+    return {"file": path, "python": sys.executable}
 
 
-def reach(request: dict[str, Any]) -> dict[str, Any]:
+def reach(request: dict[str, Any], path: str) -> dict[str, Any]:
     """A host runs afterwards and serves the project: its session and its socket."""
-    path = copy(request)
-    if not path:
-        return {"needs": "file"}
     if request["restart"]:
         ours(path, "host", "stop")
     project = os.path.join(home(), os.path.expanduser(request["project"] or "~"))
@@ -204,11 +200,8 @@ def reach(request: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "session": session, "file": path, "python": sys.executable}
 
 
-def clients(request: dict[str, Any]) -> dict[str, Any]:
+def clients(request: dict[str, Any], path: str) -> dict[str, Any]:
     """Who looks at a node's terminal, which is there; the copy of our file knows how to ask tmux."""
-    path = copy(request)
-    if not path:
-        return {"needs": "file"}
     sys.path.insert(0, path)
     from termsprawlctl.base.errors import CtlError
     from termsprawlctl.windows.node_terminal import NodeTerminal
@@ -236,9 +229,15 @@ def main() -> None:
     """Answer one request."""
     os.umask(0o077)
     request = json.loads(sys.stdin.readline())
-    actions = {"look": look, "send": send, "reach": reach, "clients": clients, "leave": leave}
+    alone = {"look": look, "leave": leave}
+    with_file = {"send": send, "reach": reach, "clients": clients}
+    action = request["action"]
     try:
-        answer = actions[request["action"]](request)
+        if action in alone:
+            answer = alone[action](request)
+        else:
+            path = copy(request)
+            answer = with_file[action](request, path) if path else {"needs": "file"}
     except Refused as no:
         answer = no.answer
     except OSError as error:

@@ -47,9 +47,11 @@ def reach(place: Place, project: str | None, *, batch: bool, restart: bool = Fal
 def establish(place: Place, project: str | None, *, batch: bool, restart: bool = False) -> str:
     """The same for whoever holds the place's lock; starts no keeper."""
     connection = Connection(place)
-    if not connection.is_up():
+    master = connection.pid()
+    if master is None:
         remove_quietly(place.paths.endpoint)  # its port was the old connection's, and may be anybody's by now
         connection.open(batch=batch)
+        master = connection.pid()
     facts = with_file(connection.client("-T"), "reach", cwd=place.root, project=project or "", restart=restart)
     path = plain_path(facts.get("socket"))
     session = place.write_session(str(facts.get("sessionFile")), facts["session"])
@@ -58,7 +60,7 @@ def establish(place: Place, project: str | None, *, batch: bool, restart: bool =
         _prove(place, connection, session)
     projects = {**place.record().get("projects", {}), os.path.basename(session): facts.get("project")}
     kept = {name: plain_path(facts.get(name)) for name in ("file", "data", "python")}
-    place.write_record(socket=path, ssh=connection.pid(), projects=projects, **kept)
+    place.write_record(socket=path, ssh=master, projects=projects, **kept)
     return session
 
 
@@ -118,7 +120,7 @@ def stop(place: Place, *, everything: bool) -> None:
     with place.locked():
         try:
             if everything:
-                if not connection.is_up():
+                if connection.pid() is None:
                     connection.open(batch=True)
                 record = os.path.basename(os.path.dirname(place.record().get("file", "")))
                 digest = record if re.fullmatch("[0-9a-f]{64}", record) else hashlib.sha256(own_file()).hexdigest()
@@ -137,7 +139,7 @@ def listing() -> list[dict[str, Any]]:
             for name, project in sorted(place.record().get("projects", {}).items())
         ]
         try:
-            is_up = Connection(place).is_up()
+            is_up = Connection(place).pid() is not None
         except StepError:
             is_up = False
         found.append(
@@ -154,7 +156,7 @@ def check(place: Place, report: Report, *, batch: bool) -> None:
     report("ssh", "OpenSSH is installed here", "")
     try:
         with place.locked():
-            was_up = connection.is_up()
+            was_up = connection.pid() is not None
             if not was_up:
                 connection.open(batch=batch)
             try:

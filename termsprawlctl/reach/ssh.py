@@ -66,12 +66,13 @@ class Connection:
         """The start of a command line for something to run over there, in the place's directory."""
         return ["ssh", *_CLIENT, *options, "--", self._place.destination]
 
-    def is_up(self) -> bool:
-        """Whether the master answers. Raises StepError where it is there and does not."""
+    def pid(self) -> int | None:
+        """The number of the ssh process; None where it is down. Raises StepError where it does not answer."""
         if not os.path.exists(os.path.join(self._place.root, SOCKET)):
-            return False
+            return None
         try:
-            return self._control("check").status == 0
+            found = re.search(rb"pid=(\d+)", self._control("check").stderr)
+            return int(found[1]) if found else None
         except CtlError:
             raise StepError("connect", "the ssh process here stands still.", "Continue it, or: reach stop") from None
 
@@ -127,11 +128,6 @@ class Connection:
             send(pid, signal.SIGCONT)
             if not until(lambda: not self._is_ours(pid), END_S, 0.02):
                 send(pid, signal.SIGKILL)
-
-    def pid(self) -> int | None:
-        """The number of the ssh process; None where it does not say. Raises CtlError."""
-        found = re.search(rb"pid=(\d+)", self._control("check").stderr)
-        return int(found[1]) if found else None
 
     def _is_ours(self, pid: int) -> bool:
         words = command_line_of(pid)

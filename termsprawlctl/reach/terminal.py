@@ -55,7 +55,7 @@ class NodeThere(Node):
 
     def _connection(self) -> Connection:
         connection = Connection(self._place)
-        if not connection.is_up():
+        if connection.pid() is None:
             where = self._place.destination
             raise CtlError(f"{where} is not connected.", f"Run: termsprawlctl reach {where}")
         return connection

@@ -86,6 +86,17 @@ def test_two_at_once_share_one_connection(box):
     assert is_running(box.keeper())
 
 
+def test_what_is_reached_already_takes_two_runs_of_ssh(box):
+    """Whether it is up, and one script over there for all the rest."""
+    session = box.reach()
+    ssh, log = box.root / "bin" / "ssh", box.root / "runs"
+    ssh.write_text(ssh.read_text().replace("exec ", f'echo "$*" >> {log}\nexec ', 1))
+    assert box.reach() == session
+    first, second = log.read_text().splitlines()
+    assert "-O check" in first
+    assert second.endswith("sh -s")
+
+
 # What is over there may be anything
 
 
