@@ -11,6 +11,7 @@ import pytest
 from support.chosen import plain_path
 from support.console_blocks import console_commands, run_commands, shell_environment, stop_host
 from support.mcp_app import StandInApp
+from support.scripted_acp import WORK, script
 from support.scripted_agent import Box
 from support.tui_tmux import UserTmux
 
@@ -47,6 +48,7 @@ def surroundings(shell, ctl, tmp_path, hermetic_env):
         if number == 6:
             box = Box(ctl, tmp_path, hermetic_env)
             box.script("begin()\nend('There is a README.')\n")
+            script(box, WORK, "gemini")
             return {**environment, "PATH": os.pathsep.join([str(box.bin), environment["PATH"]])}, project, ":"
         if number == 7:
             app = StandInApp(tmp_path).__enter__()
@@ -70,4 +72,5 @@ def test_a_recipe_works_as_it_stands(section, surroundings):
     environment, folder, before = surroundings(int(section.split(".")[0]))
     commands = console_commands(section)
     assert commands
-    run_commands(commands, environment, folder, before=before)
+    # As a script without a terminal: nobody is to be asked at the one that the tests were started from.
+    run_commands(commands, environment, folder, before=before, start_new_session=True)
