@@ -12,7 +12,6 @@ from ..base.files import Explained
 from ..base.log import Log
 from ..base.processtable import inside_a_run
 from ..base.text import harmless
-from . import asking
 from .clis.cli import AgentCli, Request
 from .model.settings import Settings
 from .model.steps import summary
@@ -21,6 +20,10 @@ from .runs import render
 from .runs.result import Result
 from .runs.run import Run
 from .runs.status import COMPLETED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..mcp.provider import Question
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LAST_WORDS_S = 1.0  # a terminal takes them at once
@@ -38,7 +41,7 @@ def run(cli: AgentCli, request: Request, settings: Settings, *, as_json: bool) -
     settings.result_bytes = UNLIMITED_BYTES
     # A reader that stalls must hold up neither the time limits of the run nor its end.
     steps = Log(console.STDERR)
-    work = Run(cli, request, settings, lambda line: _tell(steps, line), ask=asking.ask)
+    work = Run(cli, request, settings, lambda line: _tell(steps, line), ask=_ask)
     try:
         with Explained("the run could not be prepared", "Check free space and permissions."):
             result = work.execute(cancelled, lambda label: _tell(steps, label))
@@ -67,6 +70,12 @@ def run(cli: AgentCli, request: Request, settings: Settings, *, as_json: bool) -
     if result.status.name == COMPLETED:
         return OK
     return INTERRUPTED if cancelled.is_set() else FAILED
+
+
+def _ask(message: str, options: list[tuple[str, str]]) -> Question | None:
+    from .asking import ask
+
+    return ask(message, options)
 
 
 def _tell(steps: Log, line: str) -> None:

@@ -8,7 +8,6 @@ import threading
 import time
 
 from ...base.processtable import MARKER, descendants, has_proc, stat_fields, table
-from ..clis.acp import AcpReader
 from ..clis.cli import AgentCli, Request
 from ..model.reader import Reader
 from ..model.settings import PREFIX, Settings
@@ -40,7 +39,6 @@ from .status import (
     judge_raw,
     not_started,
 )
-from .talk import CANCEL_S, EXIT_S, Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
 
     from ...base.tempfiles import HeldDirectory
     from ..model.types import AskPerson, Report
+    from .talk import Talk
 
 
 LOOK_S = 0.03  # between two looks at the output; of an exit we hear at once
@@ -231,8 +230,7 @@ class Run:
 
     def _ending_s(self) -> float:
         """The longest time that the end of a process may take."""
-        talking_s = CANCEL_S + EXIT_S if self._cli.conversational else 0.0
-        return sum(seconds for _, seconds in self._cli.stop_signals) + HARD_LIMIT_S + talking_s
+        return sum(seconds for _, seconds in self._cli.stop_signals) + HARD_LIMIT_S + _goodbye_s(self._cli)
 
     # --- one attempt ---------------------------------------------------------------------
 
@@ -247,9 +245,8 @@ class Run:
         child, capture = self._start(argv, environment, None if self._cli.conversational else self._request.prompt)
         watched = Watched(self._request.cwd)  # while the supervisor's own Python starts
         child.go()
-        if isinstance(self._reader, AcpReader):
-            self._reader.start(self._request)
-            self._talk = Talk(self._reader, capture, self._ask_person, self._settings.ask_s)
+        if self._cli.conversational:
+            self._talk = _begin_talk(self._reader, self._request, capture, self._ask_person, self._settings.ask_s)
         stop = self._follow(child, capture, cancelled, report, first)
         self._reader.finish()
         if self._request.structured:
@@ -403,6 +400,28 @@ class Clocks:
             self.begun += now - self.ticked
             self.heard = now
         self.ticked = now
+
+
+# A CLI that is not spoken to does not wait until the code for those that are is compiled.
+
+
+def _begin_talk(reader: Reader, request: Request, capture: Capture, ask: AskPerson | None, ask_s: float) -> Talk | None:
+    from ..clis.acp import AcpReader
+    from .talk import Talk
+
+    if not isinstance(reader, AcpReader):
+        return None
+    reader.start(request)
+    return Talk(reader, capture, ask, ask_s)
+
+
+def _goodbye_s(cli: AgentCli) -> float:
+    """The longest time that the end of a conversation may take before signals."""
+    if not cli.conversational:
+        return 0.0
+    from .talk import CANCEL_S, EXIT_S
+
+    return CANCEL_S + EXIT_S
 
 
 def _go_on(talk: Talk, clocks: Clocks, cancelled: threading.Event, report: Heartbeat, now: float) -> None:
