@@ -1,9 +1,8 @@
-"""Agents over the Agent Client Protocol: recorded conversations of six, a scripted one, and real ones."""
+"""Agents over the Agent Client Protocol: recorded conversations of six, and a scripted one."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 from pathlib import Path
 
@@ -453,44 +452,3 @@ def test_what_is_for_agents_over_acp_alone_is_refused_elsewhere(box):
     done = run([box.ctl, "agent", "run", "acp", "go"], box.env)
     assert done.status == 2
     assert "acp -- my-agent --acp" in done.err.decode()
-
-
-# --- real ones ------------------------------------------------------------------------------------
-
-
-@pytest.mark.counterpart
-@pytest.mark.parametrize("agent", ["gemini", "opencode"])
-def test_a_real_agent_over_acp(ctl, tmp_path, hermetic_env, agent):
-    from support.fake_provider import FakeProvider
-    from support.real_agents import RealBox
-
-    turns = [
-        {"text": "Plan.", "calls": [{"do": "create", "path": "fib.py", "content": "print(55)\n"}]},
-        {"text": "Now running.", "calls": [{"do": "run", "command": "python3 fib.py"}]},
-        {"text": "fib(10) = 55"},
-    ]
-    with FakeProvider({"turns": turns}) as provider:
-        box = RealBox(ctl, tmp_path, hermetic_env, agent, provider.url)
-        words = [
-            "--permissions",
-            "allow",
-            *(["--model", "fake/fake-model" if agent == "opencode" else "gemini-2.5-pro"]),
-        ]
-        done = run(
-            [ctl, "agent", "run", agent, "go", "--via", "acp", "--json", *words],
-            {**box.env, "PWD": str(box.project)},
-            cwd=box.project,
-            timeout_s=200,
-        )
-        until(lambda: not box.processes(), "the end of all processes of the agent")
-    found = json.loads(done.out)
-    assert (found["status"], found["answer"]) == ("completed", "fib(10) = 55")
-    kinds = [(step["kind"], step.get("exitCode")) for step in found["activity"]]
-    assert kinds == [
-        ("message", None),
-        ("edit", None),
-        ("message", None),
-        ("command", 0 if agent == "opencode" else None),
-    ]
-    assert (box.project / "fib.py").read_text() == "print(55)\n"
-    assert os.listdir(box.temporary) == []
