@@ -36,6 +36,17 @@ def configure_claude(cli) -> None:
     (cli.home / ".claude" / "settings.json").write_text(json.dumps(settings))
 
 
+def configure_gemini(cli) -> None:
+    path = cli.home / ".gemini" / "settings.json"
+    settings = json.loads(path.read_text())
+    # Only what the host gives it, which is no server; its shell tool would ask first.
+    del settings["mcpServers"]
+    settings.update(model={"name": "gemini-2.5-pro"}, tools={"allowed": ["run_shell_command"]}, ui={"hideTips": True})
+    path.write_text(json.dumps(settings))
+
+
 CONFIGURE = {"codex": configure_codex, "opencode": configure_opencode, "claude": configure_claude}
+# These take no server, and use the helper from their shell.
+CONFIGURE_FOR_THE_SHELL = {"gemini": configure_gemini}
 # What the prompt of each looks like once it takes input.
-READY = {"codex": "Ask Codex", "opencode": "Ask anything", "claude": "\u276f"}
+READY = {"codex": "Ask Codex", "opencode": "Ask anything", "claude": "\u276f", "gemini": "Type your message"}

@@ -16,7 +16,8 @@ from ...base.errors import CtlError
 from ...base.processes import find_program, output_of
 from ..registry.status import CLI, CLI_FALLBACK, MCP, NEEDS_SETUP, UNVERIFIED, Adapter, Status
 
-PROBE_TIMEOUT_S = 3.0
+# Gemini needs 2 s of computing for its help, on a busy machine several times that; clients wait 45 s.
+PROBE_TIMEOUT_S = 15.0
 # A usage line that ends with a first prompt: `Usage: grok [options] [PROMPT]`.
 _TAKES_PROMPT = re.compile(r"^\s*usage:.*\[prompt(?:\.\.\.)?\](?:\.\.\.)?\s*$", re.IGNORECASE | re.MULTILINE)
 MAX_HELP_BYTES = 1 << 20  # of a program that never stops talking

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support import agent_clis
 from support.fake_provider import FakeProvider
-from support.launched_agents import CONFIGURE, READY
+from support.launched_agents import CONFIGURE, CONFIGURE_FOR_THE_SHELL, READY
 from support.running_host import RunningHost
 from support.waiting import until
 
@@ -48,31 +51,59 @@ def status_of(host, node: str) -> dict:
     return status
 
 
+@contextlib.contextmanager
+def launched(ctl: str, root: Path, env: dict[str, str], agent: str, url: str) -> Iterator[tuple[RunningHost, str]]:
+    """A host, and the node of an agent that it has launched and that takes input."""
+    cli = agent_clis.ALL[agent](root, env, url, ["unused"])
+    {**CONFIGURE, **CONFIGURE_FOR_THE_SHELL}[agent](cli)
+    # The agent has to be found by its name, as a user's would be.
+    path = os.pathsep.join([os.path.dirname(cli.command[0]), cli.env["PATH"]])
+    (root / "bin").mkdir()
+    (root / "bin" / agent).symlink_to(cli.command[0])
+    host = RunningHost(ctl, root, {**cli.env, "PATH": f"{root / 'bin'}{os.pathsep}{path}", "SHELL": "/bin/bash"})
+    try:
+        host.start()
+        node = host.value("agent_launch", agent=agent)["nodeId"]
+        wait_for(host, node, lambda screen: READY[agent] in screen)
+        yield host, node
+    finally:
+        host.stop("--kill-sessions")
+
+
 @pytest.mark.parametrize("agent", CONFIGURE)
 def test_a_launched_agent_reaches_its_tools_by_itself(ctl, hermetic_env, tmp_path_factory, agent):
     root = tmp_path_factory.mktemp("a")
-    with FakeProvider(SCRIPT) as provider:
-        cli = agent_clis.ALL[agent](root, hermetic_env, provider.url, ["unused"])
-        CONFIGURE[agent](cli)
-        # The agent has to be found by its name, as a user's would be.
-        path = os.pathsep.join([os.path.dirname(cli.command[0]), cli.env["PATH"]])
-        (root / "bin").mkdir()
-        (root / "bin" / agent).symlink_to(cli.command[0])
-        host = RunningHost(ctl, root, {**cli.env, "PATH": f"{root / 'bin'}{os.pathsep}{path}", "SHELL": "/bin/bash"})
-        try:
-            host.start()
-            node = host.value("agent_launch", agent=agent)["nodeId"]
-            wait_for(host, node, lambda screen: READY[agent] in screen)
-            # opencode starts its servers with the first message, and does not wait for them.
-            say(host, node, "hello")
-            wait_for(host, node, lambda screen: GREETING in screen)
-            if agent != "claude":  # which connects without a handshake
-                wait_for(host, node, lambda _screen: status_of(host, node)["state"] == "connected")
-            say(host, node, PROMPT)
-            wait_for(host, node, lambda screen: DONE in screen)
-            answered = [request for request in provider.asked() if host.endpoint()["instanceId"] in json.dumps(request)]
-            assert answered, "the tool's answer did not reach the model"
-            status = {"state": "connected", "adapter": f"{agent}-mcp", "version": "", "reason": ""}
-            assert status_of(host, node) == status
-        finally:
-            host.stop("--kill-sessions")
+    with FakeProvider(SCRIPT) as provider, launched(ctl, root, hermetic_env, agent, provider.url) as (host, node):
+        # opencode starts its servers with the first message, and does not wait for them.
+        say(host, node, "hello")
+        wait_for(host, node, lambda screen: GREETING in screen)
+        if agent != "claude":  # which connects without a handshake
+            wait_for(host, node, lambda _screen: status_of(host, node)["state"] == "connected")
+        say(host, node, PROMPT)
+        wait_for(host, node, lambda screen: DONE in screen)
+        answered = [request for request in provider.asked() if host.endpoint()["instanceId"] in json.dumps(request)]
+        assert answered, "the tool's answer did not reach the model"
+        status = {"state": "connected", "adapter": f"{agent}-mcp", "version": "", "reason": ""}
+        assert status_of(host, node) == status
+
+
+@pytest.mark.parametrize("agent", CONFIGURE_FOR_THE_SHELL)
+def test_a_launched_agent_reads_its_instructions_and_calls_from_its_shell(ctl, hermetic_env, tmp_path_factory, agent):
+    root = tmp_path_factory.mktemp("a")
+    command = '"$TERMSPRAWL_CTL" call sticky_open \'{"text": "from its shell"}\''
+    script = {
+        "turns": [{"text": GREETING}, {"calls": [{"do": "run", "command": command}]}, {"text": DONE}],
+        "side": "x",
+    }
+    with FakeProvider(script) as provider, launched(ctl, root, hermetic_env, agent, provider.url) as (host, node):
+        wait_for(host, node, lambda screen: GREETING in screen)
+        first = json.dumps(provider.asked()[0])
+        assert "Call `session_info` first" in first
+        assert "This explains the terminal canvas that you run in." in first
+        say(host, node, PROMPT)
+        wait_for(host, node, lambda screen: DONE in screen)
+        notes = [one for one in host.value("canvas_list") if one["type"] == "sticky"]
+        assert [note["data"]["text"] for note in notes] == ["from its shell"]
+        answered = [request for request in provider.asked() if notes[0]["id"] in json.dumps(request)]
+        assert answered, "the answer did not reach the model"
+        assert status_of(host, node)["state"] in ("cli-fallback", "connected")
