@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,6 +18,31 @@ from support.other_user import STRANGER
 SYSTEM_PYTHON = "/usr/bin/python3"
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+# README's own lines for what is not in a console block.
+INSTALL = next(line for line in README.splitlines() if line.startswith("termsprawlctl install claude --write"))
+ASKED = (
+    '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", '
+    '"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}\n'
+    '{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "session_info", "arguments": {}}}\n'
+)
+
+
+def as_other(argv: list, environment: dict, folder: Path, who: dict, stdin: str = "") -> bytes:
+    """What a command prints that another user runs."""
+    done = subprocess.run(
+        argv, env=environment, cwd=folder, input=stdin.encode(), capture_output=True, timeout=120, check=False, **who
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def served_project(argv: list, environment: dict, folder: Path, who: dict) -> str:
+    """The project of an MCP server that the other user's client starts."""
+    lines = as_other(argv, environment, folder, who, ASKED).splitlines()
+    answers = {answer["id"]: answer for answer in map(json.loads, lines) if "id" in answer}
+    return json.loads(answers[2]["result"]["content"][0]["text"])["value"]["projectId"]
 
 
 @pytest.fixture
@@ -36,7 +63,8 @@ def test_the_console_blocks_show_what_happens(shell):
     run_commands(commands[stop + 1 :], environment, project, before='eval "$(termsprawlctl host start)"')
 
 
-def test_the_tour_works_for_another_user_with_an_empty_environment(ctl):
+def test_the_first_ten_minutes_of_another_user_with_an_empty_environment(ctl):
+    """The demo, a terminal's output, a run's exit status, the canvas, an MCP client before and after a reboot."""
     if os.geteuid() != 0 or not os.access(SYSTEM_PYTHON, os.X_OK):
         pytest.skip("only root can become another user, and that one needs the system's python3")
     with tempfile.TemporaryDirectory() as place:
@@ -50,12 +78,30 @@ def test_the_tour_works_for_another_user_with_an_empty_environment(ctl):
         commands = console_commands(README)
         stop = [command for command, _ in commands].index("termsprawlctl host stop")
         who = {"user": STRANGER, "group": STRANGER, "extra_groups": []}
+        shown = {command.split()[2] for command, _ in commands[:stop] if command.startswith("termsprawlctl call")}
+        assert {"terminal_run", "terminal_submit"} < shown
+        assert "termsprawlctl map" in [command for command, _ in commands[:stop]]
+        demo = shutil.copy2(ROOT / "examples" / "demo.sh", folder)
         try:
+            done = as_other(["sh", demo, program], environment, project, who)
+            assert "\n6 times 7 is 42\n" in done.decode()
             run_commands(commands[: stop + 1], environment, project, **who)
+            as_other(["sh", "-c", INSTALL], environment, project, who)
+            written = json.loads((home / ".claude.json").read_text())["mcpServers"]["termsprawl"]
+            argv = [written["command"], *written["args"]]
+            before = served_project(argv, environment, project, who)
+            state = as_other([program, "host", "status", "--json"], environment, project, who)
+            os.kill(json.loads(state)["pid"], signal.SIGKILL)
+            assert served_project(argv, environment, project, who) == before
         finally:
             data = home / ".local" / "state" / "termsprawlctl"
             words = [program, "host", "stop", "--data", data, "--kill-sessions"]
             subprocess.run(words, env=environment, cwd=project, check=False, capture_output=True, **who)
+
+
+def test_make_demo_is_the_demo_that_is_tested():
+    assert "\nmake demo  " in README
+    assert "\ndemo: build\n\tsh examples/demo.sh dist/termsprawlctl\n" in (ROOT / "Makefile").read_text()
 
 
 def test_every_command_stands_in_the_table():
