@@ -131,7 +131,7 @@ def test_the_system_tells_who_listens_or_has_accepted(ask, family, closed):
 
 @HAS_TABLES
 def test_without_the_monitor_the_tables_are_read(monkeypatch):
-    real = socket.socket
+    real = peer.socket.socket
 
     def refuse(family, *arguments):
         if family == socket.AF_NETLINK:
@@ -139,7 +139,7 @@ def test_without_the_monitor_the_tables_are_read(monkeypatch):
         return real(family, *arguments)
 
     with socket.create_server(("127.0.0.1", 0)) as listener, monkeypatch.context() as patch:
-        patch.setattr(socket, "socket", refuse)
+        patch.setattr(peer.socket, "socket", refuse)
         assert peer.owner_of_listener(listener.getsockname()[1], 1) == os.getuid()
         patch.setattr(peer, "_TABLES", {"/nowhere": peer._TABLES["/proc/net/tcp"]})
         assert peer.owner_of_listener(listener.getsockname()[1], 1) is None

@@ -96,7 +96,8 @@ class Host:
         if not self.sessions.revoke(node_id, project):
             return
         self.monitor.forget_ended({node_id})
-        shutil.rmtree(os.path.join(self.paths.launch, node_id), ignore_errors=True)
+        for _ in range(2):  # a descriptor that was short for a moment leaves nothing; the rest goes at the next start
+            shutil.rmtree(os.path.join(self.paths.launch, node_id), ignore_errors=True)
 
     def ended_nodes(self) -> frozenset[str]:
         """The nodes whose terminals are known to have ended."""
