@@ -102,7 +102,8 @@ def test_each_line_is_read_once_as_it_is_shown(host, columns):
         read, shown, pending = read_and_shown(terminal, prompt, columns)
         terminal.call("terminal_close")
         for line in [line for output in COMMANDS.values() for line in output]:
-            assert read.count(line) == 1, (prompt, line, read)
+            # A shell without an editor asks for a second line once both are shown: its output follows on that row.
+            assert read.count(line) + read.count(f"> {line}") == 1, (prompt, line, read)
         if len(columns) > 1:  # what a shell draws anew takes lines from the screen that were read before
             continue
         if "right" in prompt:
