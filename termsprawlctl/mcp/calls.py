@@ -6,6 +6,7 @@ response, and nothing at all a cancellation.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
@@ -29,18 +30,35 @@ MAX_MESSAGE_CHARS = 600
 # For a client that has stopped reading: what is left out of a call's steps beyond this is counted.
 MAX_HELD_STEPS = 1000
 
-# What may be open at once, running or waiting, and what a call costs besides the bytes of
-# its line. A client that asks for more has lost count; nothing useful holds as much.
+# What may be open at once, running or waiting, as weight() counts it, and what a call costs
+# besides. A client that asks for more has lost count; nothing useful holds as much.
 MAX_OPEN_BYTES = 16 << 20
 CALL_BYTES = 2048
 TOO_MANY = (
-    f"Too many open calls: those that wait already hold {MAX_OPEN_BYTES >> 20} MiB. This one was not "
+    f"Too many open calls: with this one they would hold more than {MAX_OPEN_BYTES >> 20} MiB. It was not "
     "carried out; send it again when some of them have been answered, or cancel some."
 )
 
 
+def weight(message: object, line_bytes: int) -> int:
+    """What a parsed message holds in memory, beyond CALL_BYTES: its line's bytes, or as much as 32 times that.
+
+    Empty arrays and objects take three bytes of a line, and dozens in memory.
+    """
+    total, todo = -CALL_BYTES, [message]
+    while todo:
+        value = todo.pop()
+        total += sys.getsizeof(value, 64)
+        if isinstance(value, dict):
+            total += sum(map(sys.getsizeof, value))
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+    return max(total, line_bytes)
+
+
 class Request:
-    """What an answer needs to know of its request: `batch` is what it came in, `size` the bytes of its line.
+    """What an answer needs to know of its request: `batch` is what it came in, `size` its weight().
 
     `asks`: how its client's user is asked (see protocol.asks).
     """

@@ -11,7 +11,7 @@ from functools import partial
 
 from ..base import jsontext
 from . import protocol, stdio
-from .calls import CALL_BYTES, MAX_OPEN_BYTES, TOO_MANY, Batch, Call, Request
+from .calls import CALL_BYTES, MAX_OPEN_BYTES, TOO_MANY, Batch, Call, Request, weight
 from .protocol import NO_ID, Refused
 from .work import Work
 
@@ -34,7 +34,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class _Held:
-    """Messages that wait for the answer to `initialize`, in order, with the bytes of their lines."""
+    """Messages that wait for the answer to `initialize`, in order, with their weight()."""
 
     def __init__(self) -> None:
         self._messages: deque[tuple[Json | list[object], int]] = deque()
@@ -52,7 +52,7 @@ class _Held:
         return True
 
     def take(self) -> tuple[Json | list[object], int]:
-        """The oldest, and the bytes of its line."""
+        """The oldest, and its weight()."""
         message, size = self._messages.popleft()
         self._bytes -= size + CALL_BYTES
         return message, size
@@ -107,10 +107,11 @@ class Dispatcher:
             self._complain(protocol.PARSE_ERROR, f"Parse error: {reason}")
             return
         if isinstance(message, (dict, list)):
+            size = weight(message, len(line))
             if self._may_pass(message):
-                self._receive_any(message, len(line))
+                self._receive_any(message, size)
             else:
-                self._hold(message, len(line))
+                self._hold(message, size)
         elif not original or message is None:
             self._complain(protocol.INVALID_REQUEST, "Invalid request: a message is a JSON object")
 

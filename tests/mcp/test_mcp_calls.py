@@ -253,6 +253,26 @@ def test_calls_without_end_behind_a_slow_one_are_refused_and_not_kept(ordered):
     assert text(ordered.answer_to(ordered.call("echo"))) == "{}"
 
 
+@pytest.mark.parametrize("piece", ["[]", "{}", '{"a":0}', "[[0.5]]"])
+def test_what_a_dense_call_holds_is_counted_and_not_the_bytes_of_its_line(ordered, piece):
+    ordered.block("slow")
+    before = ordered.peak_memory_kib()
+    value = f"[{','.join([piece] * ((256 << 10) // (len(piece) + 1)))}]"
+    count = 60
+    for number in range(count):
+        params = f'{{"name":"echo","arguments":{{"value":{value}}}}}'
+        line = f'{{"jsonrpc":"2.0","id":"d{number}","method":"tools/call","params":{params}}}'
+        ordered.send_bytes(line.encode() + b"\n")
+    assert ordered.ask("ping", request_id="end")
+    refused = 0
+    while (answer := ordered.read())["id"] != "end":
+        assert "send it again when some of them have been answered" in answer["error"]["message"]
+        refused += 1
+    # Two to four of them hold 16 MiB; their lines together are no longer than that.
+    assert 1 <= count - refused <= 6
+    assert ordered.peak_memory_kib() - before < 64 << 10
+
+
 def test_a_call_as_large_as_a_line_may_be_is_taken_when_nothing_else_is_open(ctl, hermetic_env):
     with McpServer(toy(ctl, f"max_line_bytes={20 << 20}"), hermetic_env) as server:
         assert text(server.answer_to(server.call("big", letter="x" * (17 << 20)))) == ""
