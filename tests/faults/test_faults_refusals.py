@@ -34,10 +34,11 @@ def arguments(host: FaultyHost, name: str) -> dict:
     """What an operation is called with, never twice the same, so that whatever it has done shows."""
     number = next(_numbers)
     if name == "terminal_send":
-        host.call("terminal_wait", nodeId=host.kept, idleMs=200, timeoutMs=20_000)
-        revision = host.call("terminal_since", nodeId=host.kept)["value"]["revision"]
+        seen = host.call("terminal_wait", nodeId=host.kept, idleMs=200, timeoutMs=20_000)["value"]
+        while "revision" not in seen:  # there is more to read
+            seen = host.call("terminal_since", nodeId=host.kept, cursor=seen["cursor"])["value"]
         line = f"echo word{number} >> ran"
-        return {"nodeId": host.kept, "text": line, "keys": ["enter"], "expectRevision": revision}
+        return {"nodeId": host.kept, "text": line, "keys": ["enter"], "expectRevision": seen["revision"]}
     word, node = f"word{number}", host.kept
     line = f"echo {word} >> ran"
     given = {
