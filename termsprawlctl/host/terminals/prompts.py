@@ -38,6 +38,8 @@ _LAST_LETTER = re.compile(r"[Rc]+")
 _QUESTION = re.compile(rb"\x1b\[[?>=]?[0-9;]*[nc]")
 _ASKED_BYTES = 64 << 10
 _MAX_REPLIES = 20
+# ksh93 reads 80 bytes at once, and puts what follows a character that this cuts in two before the line.
+_KSH_CHARS, _KSH_BYTES, _KSH_MAX_CHARS = 16, 64, 1600
 
 
 class HalfTypedError(CtlError):
@@ -69,6 +71,12 @@ class Prompt:
 
     def submit(self, command: str) -> None:
         """Type a command and press Enter. Raises CtlError; nothing is changed then."""
+        in_pieces = self.shell.kind == "ksh" and not command.isascii() and len(command.encode()) > _KSH_BYTES
+        if in_pieces and (len(command) > _KSH_MAX_CHARS or "\n" in command):
+            raise CtlError(
+                "ksh mixes up long text that is not ASCII as it is typed; nothing was typed.",
+                "Use terminal_run, from which it reads the command in a file.",
+            )
         match = _PROBE.match(command)
         probe = match[0][:_PROBE_CHARS] if match else _ANY_PROBE
         try:
@@ -82,7 +90,13 @@ class Prompt:
         is_begun = match is not None and self.shell.kind != "fish"
         if not is_begun:
             self._terminals.type(self._node_id, self._erasing(probe))
-        self._terminals.submit(self._node_id, command[len(probe) :] if is_begun else command)
+        rest = command[len(probe) :] if is_begun else command
+        while in_pieces and len(rest.encode()) > _KSH_BYTES:
+            before = self._stream.end
+            self._terminals.type(self._node_id, rest[:_KSH_CHARS])
+            wait_until(lambda: self._stream.end > before and self._stream.quiet_s() > QUIET_S, ECHO_WAIT_S)  # noqa: B023
+            rest = rest[_KSH_CHARS:]
+        self._terminals.submit(self._node_id, rest)
 
     def begin(self, probe: str) -> None:
         """Type the beginning of a line, of characters that every shell shows, where none is yet.
