@@ -33,14 +33,11 @@ _numbers = itertools.count(1)
 def arguments(host: FaultyHost, name: str) -> dict:
     """What an operation is called with, never twice the same, so that whatever it has done shows."""
     number = next(_numbers)
-    if name == "terminal_send":
-        seen = host.call("terminal_wait", nodeId=host.kept, idleMs=200, timeoutMs=20_000)["value"]
-        while "revision" not in seen:  # there is more to read
-            seen = host.call("terminal_since", nodeId=host.kept, cursor=seen["cursor"])["value"]
-        line = f"echo word{number} >> ran"
-        return {"nodeId": host.kept, "text": line, "keys": ["enter"], "expectRevision": seen["revision"]}
     word, node = f"word{number}", host.kept
     line = f"echo {word} >> ran"
+    if name == "terminal_send":
+        seen = host.call("terminal_wait", nodeId=node, idleMs=200, timeoutMs=20_000)["value"]["cursor"]
+        return {"nodeId": node, "text": line, "keys": ["enter"], "requestId": word, "expectRevision": seen}
     given = {
         "guide_read": {"topic": "terminal"},
         "canvas_select": {"nodeIds": [node]},
