@@ -245,7 +245,8 @@ def open_socket(path: str) -> int | None:
         _refuse_owner(status, {ours, *roots()}, "socket's directory", folder)
         if others_may_write(status) and not status.st_mode & stat.S_ISVTX:
             raise CtlError(f"other users may write to {folder}, where the tmux socket is.", "Try: chmod go-w there.")
-        if os.path.exists(_DESCRIPTOR % directory):  # Linux, with /proc
+        # Linux with /proc; PyPy has no O_PATH, and cannot hand such a descriptor on.
+        if hasattr(os, "O_PATH") and os.path.exists(_DESCRIPTOR % directory):
             held = os.open(os.path.basename(path), os.O_PATH | os.O_CLOEXEC, dir_fd=directory)
         status = os.stat(os.path.basename(path), dir_fd=directory) if held is None else os.fstat(held)
         _refuse_owner(status, {ours}, "socket", path)
