@@ -169,7 +169,7 @@ def test_a_system_that_does_not_tell_owners_of_ports_is_not_refused(monkeypatch,
         client.connect(("127.0.0.1", server.port))
         ports = server.port, client.getsockname()[1]
         assert peer.owner_of_listener(*ports) == os.getuid()
-        monkeypatch.delattr(socket, "AF_NETLINK")
+        monkeypatch.delattr(peer.socket, "AF_NETLINK")
         assert peer.owner_of_listener(*ports) == os.getuid()
         monkeypatch.setattr(peer, "_TABLES", {"/none": (b"",)})
         assert peer.owner_of_listener(*ports) is None
